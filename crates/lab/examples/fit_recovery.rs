@@ -7,7 +7,10 @@ use zonelab_lab::fit::recovery::{Recovered, Totals, recover};
 
 fn main() {
     let mut words = std::env::args().skip(1);
-    let many: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(20);
+    let many: u64 = words
+        .next()
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(20);
     let first: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(1);
     let mut all: Vec<Recovered> = Vec::new();
     for seed in first..first + many {
@@ -40,6 +43,9 @@ fn show(one: &Recovered) {
         );
     }
     for (name, measured, ours) in &one.predictions {
-        println!("    {:6.1} %  {name}: {measured:.1} {ours:.1}", 100.0 * (ours / measured - 1.0));
+        println!(
+            "    {:6.1} %  {name}: {measured:.1} {ours:.1}",
+            100.0 * (ours / measured - 1.0)
+        );
     }
 }

@@ -101,7 +101,10 @@ pub const FACTORS: &[Factor] = &[
     Factor {
         name: "transfer of a part of a page",
         choices: &[
-            ("takes the whole time", &[("media.partial_transfer", "false")]),
+            (
+                "takes the whole time",
+                &[("media.partial_transfer", "false")],
+            ),
             ("takes its share", &[("media.partial_transfer", "true")]),
         ],
         start: 0,
@@ -148,11 +151,17 @@ pub const FACTORS: &[Factor] = &[
             ),
             (
                 "leaves it to the next write",
-                &[("reset.timing", "asynchronous"), ("reset.erase_at", "first-write")],
+                &[
+                    ("reset.timing", "asynchronous"),
+                    ("reset.erase_at", "first-write"),
+                ],
             ),
             (
                 "erases in the background",
-                &[("reset.timing", "asynchronous"), ("reset.erase_at", "background")],
+                &[
+                    ("reset.timing", "asynchronous"),
+                    ("reset.erase_at", "background"),
+                ],
             ),
         ],
         start: 0,
@@ -225,7 +234,12 @@ impl Design {
                 }
             }
         }
-        for (more, less) in [(CHANNELS, WAYS), (WAYS, CHANNELS), (PAGE, WAYS), (PAGE, CHANNELS)] {
+        for (more, less) in [
+            (CHANNELS, WAYS),
+            (WAYS, CHANNELS),
+            (PAGE, WAYS),
+            (PAGE, CHANNELS),
+        ] {
             all.extend(self.shifted(more, less).map(|other| (other, FLASH)));
         }
         for (more, less) in [(WAYS, PAGE), (CHANNELS, PAGE)] {
@@ -252,5 +266,3 @@ impl Design {
         }
     }
 }
-
-const _: () = assert!(MIXED & DATA != 0);

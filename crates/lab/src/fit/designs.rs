@@ -78,7 +78,10 @@ fn neighbours(
     let keys = free(&here.candidate.design);
     let secants = columns(predictor, targets, here, &keys);
     let mut others = here.candidate.design.neighbours();
-    others.retain(|(design, _)| !out.contains(design));
+    let probes = predictor.probes();
+    let asked = targets.iter().map(|of| probes[of.probe].topic);
+    let asked = asked.fold(0, |all, topic| all | topic);
+    others.retain(|(design, topics)| topics & asked != 0 && !out.contains(design));
     let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
     let candidates = designs.into_iter().map(|design| Candidate {
         design,
@@ -106,7 +109,12 @@ fn neighbours(
         close.push(improve(predictor, targets, one, (&reacting, 2)));
     }
     let is_far = |one: &&Fitted| one.criterion() > bound;
-    far.extend(close.iter().filter(is_far).map(|one| one.candidate.design.clone()));
+    far.extend(
+        close
+            .iter()
+            .filter(is_far)
+            .map(|one| one.candidate.design.clone()),
+    );
     (close, far)
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::choose;
-use super::design::Design;
+use super::design::topic::READ;
+use super::design::{CHANNELS, Design, WAYS};
 use super::designs::{Ranking, search};
 use super::found::{Combination, Findings, Found, Mechanism, findings};
 use super::known::Known;
@@ -13,8 +14,10 @@ use super::measure::{Measured, Store, StoreError, Subject, measure};
 use super::parameters::{self, free};
 use super::predict::{Candidate, Predictor};
 use super::probes::Probe;
-use super::solve::{columns, judge, targets};
+use super::solve::{Fitted, Target, columns, improve, judge, targets};
 
+/// Alternatives of channels and dies that are begun with.
+const STARTS: [(u8, u8); 3] = [(1, 1), (3, 0), (2, 2)];
 /// Probes that are run before the next fit.
 const BATCH: usize = 8;
 /// A check that is missed by more than so many standard deviations goes into the fit.
@@ -157,14 +160,14 @@ pub fn fit(
 impl Fitting<'_, '_> {
     fn run(&mut self) -> Result<Fit, FitError> {
         let probes = self.predictor.probes();
-        let first = probes.iter().enumerate().filter(|(_, probe)| probe.is_first);
-        for (probe, _) in first {
+        let first = probes
+            .iter()
+            .enumerate()
+            .filter(|(_, probe)| probe.is_first);
+        for (probe, _) in first.take(self.settings.most_probes) {
             self.ask(probe)?;
         }
-        let mut begin = Candidate {
-            design: Design::start(),
-            at: parameters::start(),
-        };
+        let mut begin = self.begin()?;
         let mut checks = 0;
         loop {
             let ranking = self.rank(begin)?;
@@ -173,7 +176,10 @@ impl Fitting<'_, '_> {
             if open.is_empty() {
                 return Ok(self.finish(&ranking, Stopped::NoMoreProbes));
             }
-            let left = self.settings.most_probes.saturating_sub(self.measured.len());
+            let left = self
+                .settings
+                .most_probes
+                .saturating_sub(self.measured.len());
             if left == 0 {
                 return Ok(self.finish(&ranking, Stopped::MostProbes));
             }
@@ -194,6 +200,35 @@ impl Fitting<'_, '_> {
             }
             checks += 1;
         }
+    }
+
+    /// Where to begin: the best of some geometries under reads, which nothing else can be
+    /// mistaken for.
+    fn begin(&mut self) -> Result<Candidate, FitError> {
+        let probes = self.predictor.probes();
+        let mut targets = targets(probes, &self.measured);
+        targets.retain(|target| probes[target.probe].topic == READ);
+        let mut best: Option<Fitted> = None;
+        for (channels, ways) in STARTS {
+            if (self.interrupted)() {
+                return Err(FitError::Interrupted);
+            }
+            let start = Candidate {
+                design: Design::start().with(CHANNELS, channels).with(WAYS, ways),
+                at: parameters::start(),
+            };
+            let mut out = BTreeSet::new();
+            let found = search(&mut self.predictor, &targets, start, &mut out).best;
+            let is_better = |best: &Fitted| found.criterion() < best.criterion();
+            if best.as_ref().is_none_or(is_better) {
+                best = Some(found);
+            }
+        }
+        let nowhere = Candidate {
+            design: Design::start(),
+            at: parameters::start(),
+        };
+        Ok(best.map_or(nowhere, |best| best.candidate))
     }
 
     fn open(&self) -> Vec<usize> {
@@ -259,7 +294,11 @@ impl Fitting<'_, '_> {
         let targets = targets(probes, &self.measured);
         // Probes of a last check count too.
         let ranking = Ranking {
-            rivals: ranking.rivals.iter().map(|one| self.again(&targets, one)).collect(),
+            rivals: ranking
+                .rivals
+                .iter()
+                .map(|one| self.again(&targets, one))
+                .collect(),
             best: self.again(&targets, &ranking.best),
         };
         let found = findings(&mut self.predictor, &targets, &ranking);
@@ -279,7 +318,10 @@ impl Fitting<'_, '_> {
                 ours: (*error < 50.0).then(|| crate::rows::significant(ours)),
             }
         });
-        let asked = self.measured.iter().map(|(probe, _)| probes[*probe].id.clone());
+        let asked = self
+            .measured
+            .iter()
+            .map(|(probe, _)| probes[*probe].id.clone());
         Fit {
             design: best.candidate.design.clone(),
             at: best.candidate.at.clone(),
@@ -294,14 +336,10 @@ impl Fitting<'_, '_> {
         }
     }
 
-    fn again(
-        &mut self,
-        targets: &[super::solve::Target],
-        one: &super::solve::Fitted,
-    ) -> super::solve::Fitted {
+    fn again(&mut self, targets: &[Target], one: &Fitted) -> Fitted {
         let judged = judge(&mut self.predictor, targets, vec![one.candidate.clone()]);
         let here = judged.into_iter().next().unwrap_or_else(|| one.clone());
         let keys = free(&here.candidate.design);
-        super::solve::improve(&mut self.predictor, targets, here, (&keys, 4))
+        improve(&mut self.predictor, targets, here, (&keys, 4))
     }
 }

@@ -183,7 +183,9 @@ fn combinations(
             let of_ratio = spread[a][a] + spread[b][b] - 2.0 * spread[a][b];
             let ratio_share = TWO_SIDED * of_ratio.max(0.0).sqrt();
             let keys = [one.key, other.key];
-            let are_times = !keys.iter().any(|key| key.ends_with("link") || key.ends_with("size"));
+            let are_times = !keys
+                .iter()
+                .any(|key| key.ends_with("link") || key.ends_with("size"));
             if are_times && sum_share < COMBINED {
                 all.push(Combination {
                     keys,

@@ -79,7 +79,10 @@ pub struct Measured {
 impl Measured {
     /// Of a metric: the mean of the logarithms, and the standard deviation of one run.
     pub(super) fn of(&self, metric: usize) -> Option<(f64, f64)> {
-        let values = self.repeats.iter().map(|values| values.get(metric).copied());
+        let values = self
+            .repeats
+            .iter()
+            .map(|values| values.get(metric).copied());
         let logs: Option<Vec<f64>> = values.map(|value| value?.map(libm::log)).collect();
         let logs = logs.filter(|logs| !logs.is_empty())?;
         let many = logs.len() as f64;

@@ -37,6 +37,8 @@ mod probes;
 pub mod recovery;
 mod report;
 mod solve;
+#[cfg(test)]
+mod tests;
 
 pub use design::{Design, FACTORS, Factor};
 pub use fitting::{Fit, FitError, Progress, Settings, Stopped, fit};
@@ -45,4 +47,4 @@ pub use known::Known;
 pub use measure::{Measured, OnProfile, Store, StoreError, Subject};
 pub use parameters::{Declared, PARAMETERS, profile_text};
 pub use probes::{Probe, probes};
-//pub use report::{files, text};
+pub use report::{files, text};

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::design::topic::{
-    APPEND, DATA, FINISH, MIXED, OPEN, PUT, READ, RESET, REWRITE, WRITE,
-};
+use super::design::topic::{APPEND, DATA, FINISH, MIXED, OPEN, PUT, READ, RESET, REWRITE, WRITE};
 use super::design::{CHANNELS, Design, FACTORS, PAGE, RESETS, ROWS, WAYS};
 use super::known::Known;
 use crate::quantity::Quantity;
@@ -34,7 +32,13 @@ pub struct Declared {
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-const fn time(key: &'static str, start: u64, bounds: (u64, u64), soft: u64, topics: u8) -> Declared {
+const fn time(
+    key: &'static str,
+    start: u64,
+    bounds: (u64, u64),
+    soft: u64,
+    topics: u8,
+) -> Declared {
     Declared {
         key,
         quantity: Quantity::Time,
@@ -49,23 +53,77 @@ const fn time(key: &'static str, start: u64, bounds: (u64, u64), soft: u64, topi
 /// Every number that a fit decides about.
 pub const PARAMETERS: &[Declared] = &[
     time("media.read", 50 * US, (2 * US, 400 * US), 0, READ | MIXED),
-    time("media.program", 500 * US, (20 * US, 5 * MS), 0, PUT | FINISH),
+    time(
+        "media.program",
+        500 * US,
+        (20 * US, 5 * MS),
+        0,
+        PUT | FINISH,
+    ),
     Declared {
         is_in: |design| design.0.get(RESETS).is_some_and(|reset| *reset < 3),
-        ..time("media.erase", 3 * MS, (100 * US, 30 * MS), 0, RESET | REWRITE)
+        ..time(
+            "media.erase",
+            3 * MS,
+            (100 * US, 30 * MS),
+            0,
+            RESET | REWRITE,
+        )
     },
-    time("media.transfer", 15 * US, (500, 200 * US), 200, DATA | FINISH),
+    time(
+        "media.transfer",
+        15 * US,
+        (500, 200 * US),
+        200,
+        DATA | FINISH,
+    ),
     Declared {
         quantity: Quantity::Rate,
-        ..time("front_end.link", 4_000_000_000, (100_000_000, 30_000_000_000), 0, DATA)
+        ..time(
+            "front_end.link",
+            4_000_000_000,
+            (100_000_000, 30_000_000_000),
+            0,
+            DATA,
+        )
     },
     time("front_end.read", 2 * US, (50, 50 * US), 100, READ | MIXED),
-    time("front_end.write", 4 * US, (50, 50 * US), 100, WRITE | MIXED | REWRITE),
+    time(
+        "front_end.write",
+        4 * US,
+        (50, 50 * US),
+        100,
+        WRITE | MIXED | REWRITE,
+    ),
     time("front_end.append", 5 * US, (50, 50 * US), 100, APPEND),
-    time("front_end.management", 8 * US, (50, 500 * US), 100, OPEN | RESET | FINISH | REWRITE),
-    time("front_end.latency.read", 2 * US, (0, 100 * US), 500, READ | MIXED),
-    time("front_end.latency.write", 2 * US, (0, 100 * US), 500, WRITE | MIXED | REWRITE),
-    time("front_end.latency.append", 2 * US, (0, 100 * US), 500, APPEND),
+    time(
+        "front_end.management",
+        8 * US,
+        (50, 500 * US),
+        100,
+        OPEN | RESET | FINISH | REWRITE,
+    ),
+    time(
+        "front_end.latency.read",
+        2 * US,
+        (0, 100 * US),
+        500,
+        READ | MIXED,
+    ),
+    time(
+        "front_end.latency.write",
+        2 * US,
+        (0, 100 * US),
+        500,
+        WRITE | MIXED | REWRITE,
+    ),
+    time(
+        "front_end.latency.append",
+        2 * US,
+        (0, 100 * US),
+        500,
+        APPEND,
+    ),
     Declared {
         quantity: Quantity::Size,
         is_in: Design::has_buffer,
@@ -75,8 +133,40 @@ pub const PARAMETERS: &[Declared] = &[
         is_in: Design::fills,
         ..time("finish.pause", 20 * US, (0, 5 * MS), 5 * US, FINISH)
     },
-    time("reset.bookkeeping.base", 10 * US, (0, 20 * MS), 5 * US, RESET | REWRITE),
-    time("reset.bookkeeping.full_zone", 10 * US, (0, 50 * MS), 5 * US, RESET | REWRITE),
+    time(
+        "reset.bookkeeping.base",
+        10 * US,
+        (0, 20 * MS),
+        5 * US,
+        RESET | REWRITE,
+    ),
+    time(
+        "reset.bookkeeping.full_zone",
+        10 * US,
+        (0, 50 * MS),
+        5 * US,
+        RESET | REWRITE,
+    ),
+    Declared {
+        quantity: Quantity::Share,
+        ..time(
+            "media.program_variation",
+            10_000,
+            (0, 300_000),
+            5_000,
+            PUT | FINISH,
+        )
+    },
+    Declared {
+        quantity: Quantity::Share,
+        ..time(
+            "front_end.costs.variation",
+            10_000,
+            (0, 300_000),
+            5_000,
+            u8::MAX,
+        )
+    },
 ];
 
 impl Declared {
@@ -172,7 +262,10 @@ pub(super) fn settings(known: &Known, design: &Design, at: &[f64]) -> Vec<Settin
         let value = one.value(at.get(index).copied().unwrap_or_default());
         push(one.key, one.print(value), one.topics);
     }
-    if !(PARAMETERS.iter().any(|one| one.key == "media.erase" && (one.is_in)(design))) {
+    if !(PARAMETERS
+        .iter()
+        .any(|one| one.key == "media.erase" && (one.is_in)(design)))
+    {
         push("media.erase", "3ms".to_owned(), RESET | REWRITE);
     }
     all

@@ -51,7 +51,11 @@ impl<'a> Predictor<'a> {
             .iter()
             .map(|(probe, candidate)| {
                 let settings = parameters::settings(self.known, &candidate.design, &candidate.at);
-                (*probe, key(&settings, self.probes[*probe].topic), *candidate)
+                (
+                    *probe,
+                    key(&settings, self.probes[*probe].topic),
+                    *candidate,
+                )
             })
             .collect();
         let mut missing: BTreeMap<(usize, &str), &Candidate> = BTreeMap::new();
@@ -90,6 +94,8 @@ impl<'a> Predictor<'a> {
 /// The settings that probes of a topic react to.
 fn key(settings: &[Setting], topic: u8) -> String {
     let seen = settings.iter().filter(|one| one.topics & topic != 0);
-    let words: Vec<String> = seen.map(|one| format!("{}={}", one.key, one.value)).collect();
+    let words: Vec<String> = seen
+        .map(|one| format!("{}={}", one.key, one.value))
+        .collect();
     words.join("\n")
 }

@@ -2,9 +2,7 @@
 
 use zonelab_config::Errors;
 
-use super::design::topic::{
-    APPEND, FINISH, MIXED, OPEN, READ, RESET, REWRITE, WRITE,
-};
+use super::design::topic::{APPEND, FINISH, MIXED, OPEN, READ, RESET, REWRITE, WRITE};
 use super::known::Known;
 use crate::characterize::{Effort, Job, range, series};
 use crate::run::{self, Point};
@@ -38,18 +36,17 @@ const EACH: &[&str] = &["lat_mean_us"];
 /// Zones that a probe works in at most, one after another.
 const ZONES_MOST: u32 = 8;
 /// What bursts write, in KiB.
-const BURSTS: [u64; 8] = [256, 1024, 4096, 8192, 16_384, 32_768, 65_536, 131_072];
+const BURSTS: [u64; 6] = [256, 1024, 4096, 8192, 16_384, 32_768];
 
 /// Every probe that a drive can be asked with.
 ///
 /// # Errors
 /// None is expected: what is said of a drive is checked before.
-pub fn probes(known: &Known, effort: Effort, is_real: bool) -> Result<Vec<Probe>, Errors> {
+pub fn probes(known: &Known, effort: Effort) -> Result<Vec<Probe>, Errors> {
     let mut library = Library {
         known,
-        is_real,
         operations: match effort {
-            Effort::Quick => 300,
+            Effort::Quick => 200,
             Effort::Full => 2000,
         },
         probes: Vec::new(),
@@ -65,7 +62,6 @@ pub fn probes(known: &Known, effort: Effort, is_real: bool) -> Result<Vec<Probe>
 
 struct Library<'a> {
     known: &'a Known,
-    is_real: bool,
     /// Operations of one probe.
     operations: u64,
     probes: Vec<Probe>,
@@ -118,12 +114,10 @@ impl Library<'_> {
             format!("full_zones = \"{}\"\n", range(0, zones))
         });
         let jobs: Vec<String> = jobs.into_iter().map(|job| job.0).collect();
-        let host = match self.is_real {
-            true => "",
-            false => "[host]\nsubmit = \"0us\"\ncomplete = \"0us\"\n",
-        };
+        // A real host takes the time that it takes, whatever is said here.
         let text = format!(
-            "schema = 1\nid = \"fit\"\ntitle = \"{id}\"\nprofile = \"confznspp\"\n{host}\n{}\n{}",
+            "schema = 1\nid = \"fit\"\ntitle = \"{id}\"\nprofile = \"confznspp\"\n\
+             [host]\nsubmit = \"0us\"\ncomplete = \"0us\"\n\n{}\n{}",
             jobs.join("\n"),
             series(id, &names, &full)
         );
@@ -143,7 +137,11 @@ impl Library<'_> {
     /// Depths that the drive grants, of those wished for.
     fn depths(&self, wished: &[u32]) -> Vec<u32> {
         let most = self.known.facts.depth;
-        wished.iter().copied().filter(|depth| *depth <= most).collect()
+        wished
+            .iter()
+            .copied()
+            .filter(|depth| *depth <= most)
+            .collect()
     }
 
     /// Sizes of requests that the drive takes, in KiB.
@@ -152,7 +150,9 @@ impl Library<'_> {
         let zone = facts.zone_bytes();
         let fits = |kib: &u32| {
             let bytes = kib << 10;
-            bytes <= most_bytes && u64::from(bytes) * 4 <= zone && bytes % facts.lba_bytes == 0
+            bytes <= most_bytes
+                && u64::from(bytes) * 4 <= zone
+                && bytes.is_multiple_of(facts.lba_bytes)
         };
         let all = [4, 8, 16, 32, 64, 128, 256, 512];
         all.into_iter().filter(fits).collect()
@@ -161,10 +161,10 @@ impl Library<'_> {
     /// How many operations of this size are enough, with so many in flight: larger ones
     /// differ less from each other.
     fn operations(&self, kib: u32, depth: u32) -> u64 {
-        let of_bytes = (self.operations << 5) / u64::from(kib.max(1));
+        let of_bytes = (self.operations << 4) / u64::from(kib.max(1));
         of_bytes
-            .clamp(48, self.operations)
-            .max(u64::from(depth) * 6)
+            .clamp(32, self.operations)
+            .max(u64::from(depth) * 4)
     }
 
     /// Zones that last as many operations of this size.
@@ -178,7 +178,11 @@ impl Library<'_> {
     fn reads(&mut self) -> Result<(), Errors> {
         let zones = 4.min(self.known.facts.zones);
         let mut shapes: Vec<(u32, u32)> = Vec::new();
-        shapes.extend(self.depths(&[1, 2, 4, 8, 16, 32, 64, 128]).iter().map(|n| (4, *n)));
+        shapes.extend(
+            self.depths(&[1, 2, 4, 8, 16, 32, 64, 128])
+                .iter()
+                .map(|n| (4, *n)),
+        );
         let sizes = self.sizes(self.known.facts.max_write_bytes);
         shapes.extend(sizes.iter().skip(1).map(|kib| (*kib, 1)));
         for depth in self.depths(&[8, 32]) {
@@ -186,7 +190,15 @@ impl Library<'_> {
             shapes.extend(larger.map(|kib| (*kib, depth)));
         }
         let deepest = self.depths(&[32]).last().copied().unwrap_or(1);
-        let first = [(4, 1), (4, 8), (4, deepest), (16, 1), (64, 1), (128, 1), (64, 32)];
+        let first = [
+            (4, 1),
+            (4, 8),
+            (4, deepest),
+            (16, 1),
+            (64, 1),
+            (128, 1),
+            (64, 32),
+        ];
         for (kib, depth) in shapes {
             let id = format!("read {kib} KiB, {depth} in flight");
             let many = self.operations(kib, depth);
@@ -236,7 +248,11 @@ impl Library<'_> {
 
     fn appends(&mut self) -> Result<(), Errors> {
         let mut shapes: Vec<(u32, u32)> = Vec::new();
-        shapes.extend(self.depths(&[1, 2, 4, 8, 32]).iter().map(|depth| (4, *depth)));
+        shapes.extend(
+            self.depths(&[1, 2, 4, 8, 32])
+                .iter()
+                .map(|depth| (4, *depth)),
+        );
         let larger = self.sizes(self.known.facts.max_append_bytes);
         for kib in larger.into_iter().filter(|kib| matches!(kib, 16 | 64)) {
             shapes.extend([(kib, 1), (kib, 4)]);
@@ -269,7 +285,7 @@ impl Library<'_> {
             let job = Job::new(&id, "write", &range(0, zones))
                 .text("block", format!("{block}KiB"))
                 .plain("operations", kib.div_ceil(block.into()));
-            let is_first = matches!(kib, 1024 | 8192 | 32_768);
+            let is_first = matches!(kib, 1024 | 8192);
             let kind = Kind::of(WRITE, BRIEF).first(is_first).costs(200.0);
             self.push(&id, &kind, vec![job])?;
         }
@@ -303,14 +319,18 @@ impl Library<'_> {
         let capacity = self.known.facts.zone_capacity_lbas;
         let zones = 2.min(self.known.facts.zones);
         let open = Job::new("open", "open", &range(0, zones));
-        self.push("open", &Kind::of(OPEN, EACH).first(true).costs(5.0), vec![open])?;
+        self.push(
+            "open",
+            &Kind::of(OPEN, EACH).first(true).costs(5.0),
+            vec![open],
+        )?;
         let close = Job::new("close", "close", &range(0, zones)).text("fill", "64KiB");
         self.push("close", &Kind::of(OPEN, EACH).costs(5.0), vec![close])?;
         for (work, topic, last) in [
             ("reset", RESET, capacity),
             ("finish", FINISH, capacity.saturating_sub(1)),
         ] {
-            let levels = [1, capacity / 8, capacity / 4, capacity / 2, capacity * 3 / 4, last];
+            let levels = [1, capacity / 4, capacity / 2, last];
             let mut levels: Vec<u64> = levels.into_iter().filter(|level| *level > 0).collect();
             levels.dedup();
             for level in &levels {
@@ -329,7 +349,10 @@ impl Library<'_> {
             .text("block", "64KiB")
             .plain("operations", 4)
             .plain("reset_first", true);
-        let kind = Kind::of(REWRITE, BRIEF).full(zones).first(true).costs(500.0);
+        let kind = Kind::of(REWRITE, BRIEF)
+            .full(zones)
+            .first(true)
+            .costs(500.0);
         self.push(id, &kind, vec![write])
     }
 }

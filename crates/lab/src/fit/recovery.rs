@@ -4,12 +4,12 @@ use serde::Serialize;
 use zonelab_host::rng::Rng;
 use zonelab_ssd::profile::Profile;
 
-use super::design::{BUFFER, Design, FACTORS};
+use super::design::{Design, FACTORS};
 use super::fitting::{Fit, FitError, Settings, fit};
 use super::found::Known as KnownShare;
 use super::known::Known;
 use super::measure::{OnProfile, Store, run_on};
-use super::parameters::{self, Coordinates, PARAMETERS, Setting, free};
+use super::parameters::{self, Coordinates, PARAMETERS, free};
 use super::probes::probes;
 use crate::characterize::{Effort, Facts, Job, Reach, range, series};
 use crate::run;
@@ -32,6 +32,8 @@ const DRAWN: &[(&str, u64, u64)] = &[
     ("finish.pause", 0, 200_000),
     ("reset.bookkeeping.base", 0, 400_000),
     ("reset.bookkeeping.full_zone", 0, 2_000_000),
+    ("media.program_variation", 0, 50_000),
+    ("front_end.costs.variation", 0, 50_000),
 ];
 
 /// A drive that was drawn.
@@ -47,8 +49,7 @@ pub struct Truth {
     pub text: String,
 }
 
-/// Draws the drive of a seed: mechanisms and numbers, and of each command and program some
-/// variation, which no candidate has.
+/// Draws the drive of a seed, mechanisms and numbers.
 ///
 /// # Panics
 /// A drive that is drawn is one that there can be.
@@ -65,7 +66,10 @@ pub fn draw(seed: u64) -> Truth {
         let at: Coordinates = PARAMETERS
             .iter()
             .map(|one| {
-                let (_, low, high) = DRAWN.iter().find(|(key, ..)| *key == one.key).unwrap_or(&("", 1, 2));
+                let (_, low, high) = DRAWN
+                    .iter()
+                    .find(|(key, ..)| *key == one.key)
+                    .unwrap_or(&("", 1, 2));
                 let (low, high) = (one.coordinate(*low), one.coordinate(*high));
                 one.coordinate(one.value(low + (high - low) * rng.unit()))
             })
@@ -92,17 +96,7 @@ pub fn draw(seed: u64) -> Truth {
             max_append_bytes: Some(128 << 10),
             read_across_zones: false,
         };
-        let mut settings = parameters::settings(&known, &design, &at);
-        let share = |rng: &mut Rng| format!("{}%", rng.below(6));
-        let hidden = [
-            ("front_end.costs.variation", share(&mut rng)),
-            ("media.program_variation", share(&mut rng)),
-        ];
-        settings.extend(hidden.map(|(key, value)| Setting {
-            key,
-            value,
-            topics: 0,
-        }));
+        let settings = parameters::settings(&known, &design, &at);
         let text = parameters::written("drawn", &settings);
         // A buffer smaller than a page on every die is refused, and so on: another, then.
         if let Ok(profile) = Profile::parse("drawn", &text, &[]) {
@@ -165,8 +159,9 @@ pub fn recover(seed: u64, (effort, repeats): (Effort, u32)) -> Result<(Recovered
         probe: String::new(),
         what,
     };
-    let known = Known::of(&info, Reach::Virtual, None).map_err(|error| failed(error.to_string()))?;
-    let library = probes(&known, effort, false).map_err(|error| failed(error.to_string()))?;
+    let known =
+        Known::of(&info, Reach::Virtual, None).map_err(|error| failed(error.to_string()))?;
+    let library = probes(&known, effort).map_err(|error| failed(error.to_string()))?;
     let mut subject = OnProfile(truth.profile.clone());
     let settings = Settings {
         seed: seed.wrapping_add(1),
@@ -224,23 +219,93 @@ fn checked(truth: &Truth, fit: &Fit) -> Vec<Checked> {
 
 /// Workloads that no probe is: name, jobs, zones that are full before.
 fn unseen() -> Vec<(&'static str, Vec<Job>, u32)> {
-    let job = |work: &str, zones: &str, block: &str| {
-        Job::new(work, work, zones).text("block", block)
-    };
+    let job =
+        |work: &str, zones: &str, block: &str| Job::new(work, work, zones).text("block", block);
     let timed = |job: Job| job.text("runtime", "20ms").plain("ends_run", true);
     let beside = |block: &str| job("write", "8..=9", block).plain("repeat", true);
     vec![
-        ("reads of 24 KiB, 6 in flight", vec![timed(job("read", "0..=3", "24KiB").plain("queue_depth", 6))], 4),
-        ("reads of 4 KiB, 48 in flight", vec![timed(job("read", "0..=3", "4KiB").plain("queue_depth", 48))], 4),
-        ("sequential reads of 96 KiB", vec![timed(job("read", "0..=3", "96KiB").plain("random", false))], 4),
-        ("writes of 24 KiB in 3 zones", vec![job("write", "0..=2", "24KiB").plain("threads", 3).plain("operations", 600)], 0),
-        ("writes of 96 KiB", vec![job("write", "0..=7", "96KiB").plain("operations", 300)], 0),
-        ("writes of 12 KiB in 6 zones", vec![job("write", "0..=5", "12KiB").plain("threads", 6).plain("operations", 900)], 0),
-        ("appends of 8 KiB, 3 in flight", vec![job("append", "0..=3", "8KiB").plain("queue_depth", 3).plain("operations", 600)], 0),
-        ("appends of 32 KiB, 6 in flight", vec![job("append", "0..=7", "32KiB").plain("queue_depth", 6).plain("operations", 400)], 0),
-        ("reads of 8 KiB beside writes of 32 KiB", vec![timed(job("read", "0..=3", "8KiB").plain("queue_depth", 4)), beside("32KiB")], 4),
-        ("resets of a third", vec![Job::new("reset", "reset", "0..=3").text("fill", "33%").text("settle", "2s")], 0),
-        ("finishes of two thirds", vec![Job::new("finish", "finish", "0..=3").text("fill", "66%").text("settle", "2s")], 0),
+        (
+            "reads of 24 KiB, 6 in flight",
+            vec![timed(job("read", "0..=3", "24KiB").plain("queue_depth", 6))],
+            4,
+        ),
+        (
+            "reads of 4 KiB, 48 in flight",
+            vec![timed(job("read", "0..=3", "4KiB").plain("queue_depth", 48))],
+            4,
+        ),
+        (
+            "sequential reads of 96 KiB",
+            vec![timed(job("read", "0..=3", "96KiB").plain("random", false))],
+            4,
+        ),
+        (
+            "writes of 24 KiB in 3 zones",
+            vec![
+                job("write", "0..=2", "24KiB")
+                    .plain("threads", 3)
+                    .plain("operations", 600),
+            ],
+            0,
+        ),
+        (
+            "writes of 96 KiB",
+            vec![job("write", "0..=7", "96KiB").plain("operations", 300)],
+            0,
+        ),
+        (
+            "writes of 12 KiB in 6 zones",
+            vec![
+                job("write", "0..=5", "12KiB")
+                    .plain("threads", 6)
+                    .plain("operations", 900),
+            ],
+            0,
+        ),
+        (
+            "appends of 8 KiB, 3 in flight",
+            vec![
+                job("append", "0..=3", "8KiB")
+                    .plain("queue_depth", 3)
+                    .plain("operations", 600),
+            ],
+            0,
+        ),
+        (
+            "appends of 32 KiB, 6 in flight",
+            vec![
+                job("append", "0..=7", "32KiB")
+                    .plain("queue_depth", 6)
+                    .plain("operations", 400),
+            ],
+            0,
+        ),
+        (
+            "reads of 8 KiB beside writes of 32 KiB",
+            vec![
+                timed(job("read", "0..=3", "8KiB").plain("queue_depth", 4)),
+                beside("32KiB"),
+            ],
+            4,
+        ),
+        (
+            "resets of a third",
+            vec![
+                Job::new("reset", "reset", "0..=3")
+                    .text("fill", "33%")
+                    .text("settle", "2s"),
+            ],
+            0,
+        ),
+        (
+            "finishes of two thirds",
+            vec![
+                Job::new("finish", "finish", "0..=3")
+                    .text("fill", "66%")
+                    .text("settle", "2s"),
+            ],
+            0,
+        ),
     ]
 }
 
@@ -263,7 +328,9 @@ fn predictions(known: &Known, truth: &Truth, fit: &Fit, seed: u64) -> Vec<(Strin
         };
         let mut texts: Vec<String> = jobs.into_iter().map(|job| job.0).collect();
         if let Some(first) = texts.first_mut() {
-            let end = first.find('\n').and_then(|at| Some(at + 1 + first[at + 1..].find('\n')?));
+            let end = first
+                .find('\n')
+                .and_then(|at| Some(at + 1 + first[at + 1..].find('\n')?));
             first.replace_range(..end.unwrap_or(0), &format!("[[job]]\nname = \"{name}\""));
         }
         let text = format!(
@@ -272,7 +339,9 @@ fn predictions(known: &Known, truth: &Truth, fit: &Fit, seed: u64) -> Vec<(Strin
             texts.join("\n"),
             series(name, &works, &full)
         );
-        let point = run::points("unseen.toml", &text, &[]).ok().and_then(|mut points| points.pop());
+        let point = run::points("unseen.toml", &text, &[])
+            .ok()
+            .and_then(|mut points| points.pop());
         let Some(point) = point else { continue };
         let value = |drive: &OnProfile, seed| {
             let result = run_on(drive, &point, seed).ok()?;
@@ -334,5 +403,3 @@ impl Totals {
         }
     }
 }
-
-const _: () = assert!(BUFFER < FACTORS.len());

@@ -137,7 +137,11 @@ pub(super) fn moved(candidate: &Candidate, keys: &[usize]) -> Vec<(Candidate, f6
     let one = |key: &usize| {
         let (_, high) = PARAMETERS[*key].range();
         let mut other = candidate.clone();
-        let step = if other.at[*key] + STEP > high { -STEP } else { STEP };
+        let step = if other.at[*key] + STEP > high {
+            -STEP
+        } else {
+            STEP
+        };
         other.at[*key] += step;
         (other, step)
     };
