@@ -25,6 +25,7 @@ mod exit;
 mod fault;
 mod files;
 mod fio;
+mod fit;
 mod ftl;
 mod host_keys;
 mod host_state;
@@ -94,6 +95,9 @@ enum Command {
     /// Look for the observations of a study of a real zoned drive on any drive: one page
     /// of what holds, with evidence
     Characterize(characterize::Args),
+    /// Fit a profile to a drive that nobody has described: every number with an interval, and
+    /// what cannot be told from outside
+    Fit(fit::Args),
     /// Serve a drive over NVMe/TCP, in real time
     Serve(serve::Args),
     /// Make a drive that is served fail: media errors, zones, lost answers, power
@@ -144,6 +148,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::sweep(&args, Setting::of_machine(files)),
         Command::Search(args) => search::search(&args, Setting::of_machine(files)),
         Command::Characterize(args) => characterize::characterize(&args),
+        Command::Fit(args) => fit::fit(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Fault(args) => fault::fault(&args),
         Command::Store(args) => stores::store(&args),

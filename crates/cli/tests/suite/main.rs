@@ -19,6 +19,7 @@ mod fio_blocks;
 mod fio_devices;
 mod fio_jobs;
 mod fio_words;
+mod fit;
 mod ftl;
 mod keys;
 mod kv;

@@ -33,7 +33,7 @@ mod profile_text;
 mod report;
 mod search;
 mod sensitivity;
-mod solve;
+pub(crate) mod solve;
 
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@
 ///
 /// Damping adds `damping` times each diagonal element to it, as Marquardt did,
 /// so that it does not depend on the scale of a column.
-pub(super) fn damped_step(
+pub(crate) fn damped_step(
     columns: &[&[f64]],
     errors: &[f64],
     weights: &[f64],
@@ -39,7 +39,7 @@ pub(super) fn damped_step(
 
 /// Replaces the lower half of a symmetric matrix by its Cholesky factor;
 /// `None` if it is not positive definite.
-fn cholesky(matrix: &mut [Vec<f64>]) -> Option<()> {
+pub(crate) fn cholesky(matrix: &mut [Vec<f64>]) -> Option<()> {
     for row in 0..matrix.len() {
         for column in 0..=row {
             let products = (0..column).map(|k| matrix[row][k] * matrix[column][k]);
@@ -57,7 +57,7 @@ fn cholesky(matrix: &mut [Vec<f64>]) -> Option<()> {
 }
 
 /// Solves `L L' x = b`.
-fn substitute(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
+pub(crate) fn substitute(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
     let n = x.len();
     for row in 0..n {
         let known: f64 = (0..row).map(|k| factor[row][k] * x[k]).sum();

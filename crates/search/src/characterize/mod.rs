@@ -31,3 +31,4 @@ pub use observations::{Evidence, Judged, Observation, Recommendation, judge};
 pub use report::{Device, comparison, files, text};
 pub use samples::{Sample, Samples, SamplesError, Store};
 pub use suite::{Effort, FORMATS, Part, suite};
+pub(crate) use suite::{Job, range, series};

@@ -144,36 +144,37 @@ struct Writer<'a> {
 }
 
 /// A job, key by key.
-struct Job(String);
+pub(crate) struct Job(pub(crate) String);
 
 impl Job {
-    fn new(name: &str, work: &str, zones: &str) -> Self {
+    /// A job of this name that does this work in these zones.
+    pub(crate) fn new(name: &str, work: &str, zones: &str) -> Self {
         Self(format!(
             "[[job]]\nname = \"{name}\"\nwork = \"{work}\"\nzones = \"{zones}\"\n"
         ))
     }
 
     /// A key with a text.
-    fn text(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+    pub(crate) fn text(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         // Writing to a string does not fail.
         let _ = writeln!(self.0, "{key} = \"{value}\"");
         self
     }
 
     /// A key with a number or a flag.
-    fn plain(mut self, key: &str, value: impl std::fmt::Display) -> Self {
+    pub(crate) fn plain(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         let _ = writeln!(self.0, "{key} = {value}");
         self
     }
 }
 
 /// A series of jobs.
-fn series(name: &str, jobs: &[&str], more: &str) -> String {
+pub(crate) fn series(name: &str, jobs: &[&str], more: &str) -> String {
     format!("[[series]]\nname = \"{name}\"\njobs = {jobs:?}\n{more}\n")
 }
 
 /// A range of zones.
-fn range(first: u32, count: u32) -> String {
+pub(crate) fn range(first: u32, count: u32) -> String {
     format!("{first}..={}", first + count.max(1) - 1)
 }
 

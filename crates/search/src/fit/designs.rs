@@ -1,0 +1,145 @@
+//! Which design a drive has, and which others cannot be told apart from it.
+
+use std::collections::BTreeSet;
+
+use super::design::Design;
+use super::parameters::{PARAMETERS, free};
+use super::predict::{Candidate, Predictor};
+use super::solve::{Columns, Fitted, Target, columns, improve, judge, step};
+
+/// A design is another one's rival if the criterion says no more than this for it.
+pub(super) const RIVAL: f64 = 6.0;
+/// A design is out of the question from so much on.
+const OUT: f64 = 60.0;
+/// Designs that are looked at in each round after a first step.
+const MORE_THAN_ONCE: usize = 10;
+/// Designs that are looked at closely in each round.
+const CLOSELY: usize = 3;
+/// Rounds of changes of a design.
+const ROUNDS: u32 = 12;
+
+/// The best design, and those that cannot be told apart from it.
+#[derive(Clone, Debug)]
+pub(super) struct Ranking {
+    pub(super) best: Fitted,
+    pub(super) rivals: Vec<Fitted>,
+}
+
+/// Looks for a better design, one change after another, until none is better.
+pub(super) fn search(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    begin: Candidate,
+    out: &mut BTreeSet<Design>,
+) -> Ranking {
+    let mut judged = judge(predictor, targets, vec![begin]);
+    let Some(first) = judged.pop() else {
+        unreachable!("one candidate was judged");
+    };
+    let keys = free(&first.candidate.design);
+    let mut best = improve(predictor, targets, first, (&keys, 8));
+    let mut seen: Vec<Fitted> = Vec::new();
+    for _ in 0..ROUNDS {
+        let (tried, far) = neighbours(predictor, targets, &best, out);
+        let better = tried
+            .iter()
+            .min_by(|a, b| a.criterion().total_cmp(&b.criterion()))
+            .filter(|other| other.criterion() < best.criterion() - 0.5)
+            .cloned();
+        seen.extend(tried);
+        let Some(better) = better else {
+            // Beside the best design there is, they were given their chance.
+            out.extend(far);
+            break;
+        };
+        let keys = free(&better.candidate.design);
+        seen.push(best);
+        best = improve(predictor, targets, better, (&keys, 6));
+    }
+    let bound = best.criterion() + RIVAL;
+    seen.retain(|one| one.criterion() < bound && one.candidate.design != best.candidate.design);
+    seen.sort_by(|a, b| {
+        let designs = (&a.candidate.design, &b.candidate.design);
+        let order = designs.0.cmp(designs.1);
+        order.then(a.criterion().total_cmp(&b.criterion()))
+    });
+    seen.dedup_by(|later, first| later.candidate.design == first.candidate.design);
+    Ranking { best, rivals: seen }
+}
+
+/// The neighbours of a design that come closest to what was measured, and those that are far
+/// from it.
+fn neighbours(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    here: &Fitted,
+    out: &BTreeSet<Design>,
+) -> (Vec<Fitted>, Vec<Design>) {
+    let keys = free(&here.candidate.design);
+    let secants = columns(predictor, targets, here, &keys);
+    let mut others = here.candidate.design.neighbours();
+    let probes = predictor.probes();
+    let asked = targets.iter().map(|of| probes[of.probe].topic);
+    let asked = asked.fold(0, |all, topic| all | topic);
+    others.retain(|(design, topics)| topics & asked != 0 && !out.contains(design));
+    let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
+    let candidates = designs.into_iter().map(|design| Candidate {
+        design,
+        at: here.candidate.at.clone(),
+    });
+    let judged = judge(predictor, targets, candidates.collect());
+    // Two steps on the secants that are there anyway say which are worth more.
+    let mut judged: Vec<(Fitted, u8)> = judged.into_iter().zip(topics).collect();
+    let mut far = Vec::new();
+    let bound = here.criterion() + OUT;
+    for most in [MORE_THAN_ONCE, CLOSELY] {
+        judged = borrowed(predictor, targets, judged, (&keys, &secants));
+        judged.sort_by(|(a, _), (b, _)| a.criterion().total_cmp(&b.criterion()));
+        let dropped = judged.split_off(most.min(judged.len()));
+        let dropped = dropped.into_iter().map(|(one, _)| one);
+        let dropped = dropped.filter(|one| one.criterion() > bound);
+        far.extend(dropped.map(|one| one.candidate.design));
+    }
+    let mut close = Vec::new();
+    for (one, topics) in judged {
+        let free = free(&one.candidate.design).into_iter();
+        let reacting: Vec<usize> = free
+            .filter(|key| PARAMETERS[*key].topics & topics != 0)
+            .collect();
+        close.push(improve(predictor, targets, one, (&reacting, 2)));
+    }
+    let is_far = |one: &&Fitted| one.criterion() > bound;
+    far.extend(
+        close
+            .iter()
+            .filter(is_far)
+            .map(|one| one.candidate.design.clone()),
+    );
+    (close, far)
+}
+
+/// A step of each on the secants of another design, where it is one forward.
+fn borrowed(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    judged: Vec<(Fitted, u8)>,
+    (keys, secants): (&[usize], &Columns),
+) -> Vec<(Fitted, u8)> {
+    const DAMPINGS: [f64; 2] = [1e-2, 0.5];
+    let mut tries = Vec::new();
+    for (one, _) in &judged {
+        for damping in DAMPINGS {
+            let next = step(one, keys, secants, damping);
+            tries.push(next.unwrap_or_else(|| one.candidate.clone()));
+        }
+    }
+    let next = judge(predictor, targets, tries);
+    let mut next = next.into_iter();
+    let mut after = Vec::new();
+    for (one, topics) in judged {
+        let best = next.by_ref().take(DAMPINGS.len()).chain([one]);
+        let best = best.min_by(|a, b| a.loss.total_cmp(&b.loss));
+        after.extend(best.map(|best| (best, topics)));
+    }
+    after
+}

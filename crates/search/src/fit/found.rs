@@ -1,0 +1,207 @@
+//! What was found: numbers with intervals, mechanisms with rivals, combinations that are known.
+
+use serde::Serialize;
+
+use super::design::{Design, FACTORS};
+use super::designs::Ranking;
+use super::parameters::{Coordinates, PARAMETERS, free};
+use super::predict::Predictor;
+use super::solve::{Fitted, Target, columns, covariance};
+
+/// Standard deviations on either side that make 95 %.
+const TWO_SIDED: f64 = 1.96;
+/// A coordinate is known if half of its interval is below this: a third more or less.
+const KNOWN: f64 = 0.3;
+/// What the search itself leaves open of a coordinate.
+const SEARCH: f64 = 0.002;
+/// A combination is worth saying if it is known to this share, and each part is not.
+const COMBINED: f64 = 0.15;
+
+/// How well a number is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Known {
+    /// Within a third, or less.
+    Determined,
+    /// Not from outside: the interval says what is still possible.
+    Open,
+}
+
+/// A number of the profile, with what it could be.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Found {
+    /// Its key.
+    pub key: &'static str,
+    /// In base units: nanoseconds, bytes, bytes per second.
+    pub value: u64,
+    /// The 95 % interval.
+    pub interval: (u64, u64),
+    /// As a profile says them.
+    pub text: [String; 3],
+    /// How well it is known.
+    pub known: Known,
+    /// What its half interval is as a share of it, roughly.
+    pub share: f64,
+}
+
+/// A mechanism, and what else it could be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mechanism {
+    /// What it is about.
+    pub name: &'static str,
+    /// What it is.
+    pub choice: &'static str,
+    /// What cannot be told apart from that.
+    pub rivals: Vec<&'static str>,
+}
+
+/// Two numbers of which a combination is known better than each.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Combination {
+    /// The keys.
+    pub keys: [&'static str; 2],
+    /// `sum`, or `ratio` of the first to the second.
+    pub kind: &'static str,
+    /// Its value: in base units if it is a sum.
+    pub value: f64,
+    /// Half of its 95 % interval, as a share of the value.
+    pub share: f64,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug)]
+pub(super) struct Findings {
+    pub(super) numbers: Vec<Found>,
+    pub(super) mechanisms: Vec<Mechanism>,
+    pub(super) combinations: Vec<Combination>,
+}
+
+/// What a ranking of designs says of every number and mechanism.
+pub(super) fn findings(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    ranking: &Ranking,
+) -> Findings {
+    let best = &ranking.best;
+    let keys = free(&best.candidate.design);
+    let around = columns(predictor, targets, best, &keys);
+    let spread = covariance(best, &around, &keys);
+    let mut ranges = ranges(best, &spread, &keys);
+    // Of each design that it could be as well.
+    for rival in &ranking.rivals {
+        let theirs = free(&rival.candidate.design);
+        let around = columns(predictor, targets, rival, &theirs);
+        let spread = covariance(rival, &around, &theirs);
+        for (key, (low, high)) in self::ranges(rival, &spread, &theirs) {
+            if let Some((_, range)) = ranges.iter_mut().find(|(ours, _)| *ours == key) {
+                *range = (range.0.min(low), range.1.max(high));
+            }
+        }
+    }
+    let numbers: Vec<Found> = ranges
+        .iter()
+        .map(|(key, range)| found(*key, &best.candidate.at, *range))
+        .collect();
+    let combinations = combinations(&best.candidate.at, &spread, (&keys, &numbers));
+    Findings {
+        numbers,
+        mechanisms: mechanisms(ranking),
+        combinations,
+    }
+}
+
+/// Coordinates that each number could have, within its bounds.
+fn ranges(here: &Fitted, spread: &[Vec<f64>], keys: &[usize]) -> Vec<(usize, (f64, f64))> {
+    let range = |(n, key): (usize, &usize)| {
+        let half = TWO_SIDED * spread[n][n].max(0.0).sqrt() + SEARCH;
+        let at = here.candidate.at[*key];
+        let (low, high) = PARAMETERS[*key].range();
+        (*key, ((at - half).max(low), (at + half).min(high)))
+    };
+    keys.iter().enumerate().map(range).collect()
+}
+
+fn found(key: usize, at: &Coordinates, (low, high): (f64, f64)) -> Found {
+    let one = &PARAMETERS[key];
+    let value = one.value(at[key]);
+    let interval = (one.value(low).min(value), one.value(high).max(value));
+    let half = (high - low) / 2.0;
+    Found {
+        key: one.key,
+        value,
+        interval,
+        text: [value, interval.0, interval.1].map(|value| one.print(value)),
+        known: match half < KNOWN {
+            true => Known::Determined,
+            false => Known::Open,
+        },
+        share: half,
+    }
+}
+
+fn mechanisms(ranking: &Ranking) -> Vec<Mechanism> {
+    let best = &ranking.best.candidate.design;
+    let choice = |design: &Design, factor| design.choice(factor).0;
+    let one = |(factor, of): (usize, &super::Factor)| {
+        let ours = choice(best, factor);
+        let theirs = ranking.rivals.iter();
+        let theirs = theirs.map(|rival| choice(&rival.candidate.design, factor));
+        let mut rivals: Vec<&'static str> = theirs.filter(|other| *other != ours).collect();
+        rivals.sort_unstable();
+        rivals.dedup();
+        Mechanism {
+            name: of.name,
+            choice: ours,
+            rivals,
+        }
+    };
+    FACTORS.iter().enumerate().map(one).collect()
+}
+
+/// Sums of times that are known where each of them is not, and ratios of others.
+fn combinations(
+    at: &Coordinates,
+    spread: &[Vec<f64>],
+    (keys, numbers): (&[usize], &[Found]),
+) -> Vec<Combination> {
+    let mut all = Vec::new();
+    for (a, one) in numbers.iter().enumerate() {
+        for (b, other) in numbers.iter().enumerate().skip(a + 1) {
+            if one.known == Known::Determined || other.known == Known::Determined {
+                continue;
+            }
+            let slope = |n: usize| {
+                let declared = &PARAMETERS[keys[n]];
+                // What a step of the coordinate changes.
+                declared.value(at[keys[n]]) as f64 + declared.soft as f64
+            };
+            let (da, db) = (slope(a), slope(b));
+            let sum = one.value as f64 + other.value as f64;
+            let of_sum = da * da * spread[a][a] + db * db * spread[b][b];
+            let of_sum = of_sum + 2.0 * da * db * spread[a][b];
+            let sum_share = TWO_SIDED * of_sum.max(0.0).sqrt() / sum.max(1.0);
+            let of_ratio = spread[a][a] + spread[b][b] - 2.0 * spread[a][b];
+            let ratio_share = TWO_SIDED * of_ratio.max(0.0).sqrt();
+            let keys = [one.key, other.key];
+            let are_times = !keys
+                .iter()
+                .any(|key| key.ends_with("link") || key.ends_with("size"));
+            if are_times && sum_share < COMBINED {
+                all.push(Combination {
+                    keys,
+                    kind: "sum",
+                    value: sum,
+                    share: sum_share,
+                });
+            } else if ratio_share < COMBINED && other.value > 0 {
+                all.push(Combination {
+                    keys,
+                    kind: "ratio",
+                    value: one.value as f64 / other.value as f64,
+                    share: ratio_share,
+                });
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,101 @@
+//! What a candidate would have measured, once for each that differs.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use zonelab_ssd::profile::Profile;
+
+use super::design::Design;
+use super::known::Known;
+use super::measure::{OnProfile, Values, run_on, values_of};
+use super::parameters::{self, Setting};
+use super::probes::Probe;
+
+/// Runs probes on candidates, and remembers.
+pub(super) struct Predictor<'a> {
+    known: &'a Known,
+    probes: &'a [Probe],
+    seed: u64,
+    /// By the settings that the probe reacts to.
+    done: BTreeMap<(usize, String), Option<Values>>,
+    /// Runs that were made.
+    pub(super) runs: u64,
+}
+
+/// A candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) design: Design,
+    pub(super) at: parameters::Coordinates,
+}
+
+impl<'a> Predictor<'a> {
+    pub(super) fn new(known: &'a Known, probes: &'a [Probe], seed: u64) -> Self {
+        Self {
+            known,
+            probes,
+            seed,
+            done: BTreeMap::new(),
+            runs: 0,
+        }
+    }
+
+    pub(super) const fn probes(&self) -> &'a [Probe] {
+        self.probes
+    }
+
+    /// Values of some probes, each of some candidates; `None`: there is no such drive, or it
+    /// cannot run the probe.
+    pub(super) fn predict(&mut self, asked: &[(usize, &Candidate)]) -> Vec<Option<Values>> {
+        let keyed: Vec<(usize, String, &Candidate)> = asked
+            .iter()
+            .map(|(probe, candidate)| {
+                let settings = parameters::settings(self.known, &candidate.design, &candidate.at);
+                (
+                    *probe,
+                    key(&settings, self.probes[*probe].topic),
+                    *candidate,
+                )
+            })
+            .collect();
+        let mut missing: BTreeMap<(usize, &str), &Candidate> = BTreeMap::new();
+        for (probe, key, candidate) in &keyed {
+            if !self.done.contains_key(&(*probe, key.clone())) {
+                missing.insert((*probe, key), candidate);
+            }
+        }
+        self.runs += missing.len() as u64;
+        let missing: Vec<((usize, &str), &Candidate)> = missing.into_iter().collect();
+        let new: Vec<_> = missing
+            .par_iter()
+            .with_max_len(1)
+            .map(|((probe, key), candidate)| {
+                let values = self.run(*probe, candidate);
+                ((*probe, (*key).to_owned()), values)
+            })
+            .collect();
+        self.done.extend(new);
+        let found = keyed.into_iter().map(|(probe, key, _)| {
+            let found = self.done.get(&(probe, key));
+            found.cloned().flatten()
+        });
+        found.collect()
+    }
+
+    fn run(&self, probe: usize, candidate: &Candidate) -> Option<Values> {
+        let probe = &self.probes[probe];
+        let text = parameters::profile_text(self.known, &candidate.design, &candidate.at, "fit");
+        let profile = Profile::parse("fit", &text, &[]).ok()?;
+        let result = run_on(&OnProfile(profile), &probe.point, self.seed).ok()?;
+        Some(values_of(probe, &result))
+    }
+}
+
+/// The settings that probes of a topic react to.
+fn key(settings: &[Setting], topic: u8) -> String {
+    let seen = settings.iter().filter(|one| one.topics & topic != 0);
+    let words: Vec<String> = seen
+        .map(|one| format!("{}={}", one.key, one.value))
+        .collect();
+    words.join("\n")
+}
