@@ -112,6 +112,7 @@ pub const GROUPS: [DhGroup; 6] = [
 
 /// Why a transaction has failed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuthError {
     /// The other end does not know the secret, or knows another one.
     #[error("the response of the other end is wrong: it has another secret")]

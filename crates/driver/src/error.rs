@@ -11,6 +11,7 @@ use crate::tcp::{ProtocolError, RefuseReason};
 
 /// Why a drive could not be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DriverError {
     /// No TCP connection to the machine.
     #[error("no connection to {address}: {source}")]

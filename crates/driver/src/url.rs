@@ -28,6 +28,7 @@ const KEYS: &str = "nsid, hostnqn, hostid, hdgst, ddgst";
 
 /// Why a URL names no drive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UrlError {
     /// It starts with none of [`SCHEME`], [`LINUX_SCHEME`] and [`PCIE_SCHEME`].
     #[error(

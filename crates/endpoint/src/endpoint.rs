@@ -66,6 +66,7 @@ impl Default for EndpointSettings {
 
 /// Why there is no such endpoint.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EndpointError {
     /// A setting of its controller.
     #[error(transparent)]

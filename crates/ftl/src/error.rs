@@ -5,6 +5,7 @@ use zonelab_nvme::Status;
 
 /// Why something could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FtlError {
     /// A setting is out of its range.
     #[error("{key} = {value}: must be {valid}")]

@@ -49,6 +49,7 @@ const HEADER_BYTES: usize = 8 + 4 + 8 + 4;
 
 /// Why a drive cannot be saved or a snapshot not restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SnapshotError {
     /// The drive has work to do.
     #[error(

@@ -22,6 +22,7 @@ pub(crate) const SEQUENCE_MAX: u64 = 1 << 62;
 
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The system refuses.
     #[error("{0}")]

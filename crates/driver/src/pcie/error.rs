@@ -47,6 +47,7 @@ pub enum Violation {
 
 /// What is wrong with a controller on PCIe.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PcieError {
     /// Registers read as all ones.
     #[error("the device is gone: its registers read as all ones")]

@@ -5,6 +5,7 @@ use zonelab_nvme::tcp::{FatalErrorStatus, PduType};
 
 /// Why a connection cannot go on. All of them are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProtocolError {
     /// A field of a PDU holds a value that it must not.
     #[error("{pdu}: {field} is {value:#x}, valid is {valid}")]

@@ -100,6 +100,7 @@ pub struct Refused {
 
 /// Why a command was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RefuseReason {
     /// All slots hold commands.
     #[error("{0} commands are in flight, which is all that the queue holds")]

@@ -11,6 +11,7 @@ use super::zone::Zone;
 
 /// Why something was not done with a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ZoneError {
     /// The namespace has no zones, or does not exist.
     #[error("the device has no zoned namespace {}", .nsid.0)]

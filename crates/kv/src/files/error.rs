@@ -6,6 +6,7 @@ use zonelab_nvme::Status;
 
 /// Why something could not be done with files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FilesError {
     /// A setting is out of its range.
     #[error("{key} = {value}: must be {valid}")]

@@ -27,6 +27,7 @@ pub enum Control {
 
 /// Why a control action was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ControlError {
     /// The range leaves the drive.
     #[error("zones {}..{} are not all on the drive, which has {zones}", range.start, range.end)]

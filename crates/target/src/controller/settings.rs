@@ -76,6 +76,7 @@ pub struct SubsystemSettings {
 
 /// Why a subsystem cannot be made of its settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SettingsError {
     /// A name of a subsystem or of a host.
     #[error(

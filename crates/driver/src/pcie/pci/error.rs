@@ -8,6 +8,7 @@ use crate::pcie::uio::HugePageError;
 
 /// Why a PCI function cannot be used by this program.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HandoverError {
     /// A text that is no address.
     #[error(transparent)]
