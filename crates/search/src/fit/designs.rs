@@ -17,6 +17,8 @@ const MORE_THAN_ONCE: usize = 10;
 const CLOSELY: usize = 3;
 /// Rounds of changes of a design.
 const ROUNDS: u32 = 12;
+/// The same in the end, when all are fitted.
+const ROUNDS_LAST: u32 = 3;
 
 /// The best design, and those that cannot be told apart from it.
 #[derive(Clone, Debug)]
@@ -37,7 +39,7 @@ pub(super) fn search(
         unreachable!("one candidate was judged");
     };
     let keys = free(&first.candidate.design);
-    let mut best = improve(predictor, targets, first, (&keys, 8));
+    let mut best = improve(predictor, targets, first, (&keys, 12));
     let mut seen: Vec<Fitted> = Vec::new();
     for _ in 0..ROUNDS {
         let (tried, far) = neighbours(predictor, targets, &best, out);
@@ -56,6 +58,11 @@ pub(super) fn search(
         seen.push(best);
         best = improve(predictor, targets, better, (&keys, 6));
     }
+    ranked(best, seen)
+}
+
+/// The best design beside those of `seen` that are its rivals, each once.
+fn ranked(best: Fitted, mut seen: Vec<Fitted>) -> Ranking {
     let bound = best.criterion() + RIVAL;
     seen.retain(|one| one.criterion() < bound && one.candidate.design != best.candidate.design);
     seen.sort_by(|a, b| {
@@ -65,6 +72,53 @@ pub(super) fn search(
     });
     seen.dedup_by(|later, first| later.candidate.design == first.candidate.design);
     Ranking { best, rivals: seen }
+}
+
+/// Fits every neighbour of the best design that is not out of the question with all its
+/// numbers, in the end: what of them is a rival widens intervals, and one that is better after
+/// all is the best.
+pub(super) fn settle(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    mut ranking: Ranking,
+) -> Ranking {
+    for _ in 0..ROUNDS_LAST {
+        let here = &ranking.best;
+        let before = here.candidate.design.clone();
+        let keys = free(&before);
+        let secants = columns(predictor, targets, here, &keys);
+        let others = here.candidate.design.neighbours();
+        let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
+        let candidates = designs.into_iter().map(|design| Candidate {
+            design,
+            at: here.candidate.at.clone(),
+        });
+        let judged = judge(predictor, targets, candidates.collect());
+        let mut judged: Vec<(Fitted, u8)> = judged.into_iter().zip(topics).collect();
+        for _ in 0..2 {
+            judged = borrowed(predictor, targets, judged, (&keys, &secants));
+        }
+        let bound = here.criterion() + OUT;
+        judged.retain(|(one, _)| one.criterion() < bound);
+        let mut all: Vec<Fitted> = Vec::new();
+        for (one, _) in judged {
+            let keys = free(&one.candidate.design);
+            all.push(improve(predictor, targets, one, (&keys, 5)));
+        }
+        all.append(&mut ranking.rivals);
+        all.push(ranking.best);
+        all.sort_by(|a, b| a.criterion().total_cmp(&b.criterion()));
+        let rest = all.split_off(1);
+        let Some(best) = all.pop() else {
+            unreachable!("the best was put there");
+        };
+        let is_same = best.candidate.design == before;
+        ranking = ranked(best, rest);
+        if is_same {
+            break;
+        }
+    }
+    ranking
 }
 
 /// The neighbours of a design that come closest to what was measured, and those that are far
@@ -106,7 +160,7 @@ fn neighbours(
         let reacting: Vec<usize> = free
             .filter(|key| PARAMETERS[*key].topics & topics != 0)
             .collect();
-        close.push(improve(predictor, targets, one, (&reacting, 2)));
+        close.push(improve(predictor, targets, one, (&reacting, 3)));
     }
     let is_far = |one: &&Fitted| one.criterion() > bound;
     far.extend(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::choose;
 use super::design::topic::READ;
 use super::design::{CHANNELS, Design, WAYS};
-use super::designs::{Ranking, search};
+use super::designs::{Ranking, search, settle};
 use super::found::{Combination, Findings, Found, Mechanism, findings};
 use super::known::Known;
 use super::measure::{Measured, Store, StoreError, Subject, measure};
@@ -301,6 +301,7 @@ impl Fitting<'_, '_> {
                 .collect(),
             best: self.again(&targets, &ranking.best),
         };
+        let ranking = settle(&mut self.predictor, &targets, ranking);
         let found = findings(&mut self.predictor, &targets, &ranking);
         let Findings {
             numbers,

@@ -131,18 +131,18 @@ pub const PARAMETERS: &[Declared] = &[
     },
     Declared {
         is_in: Design::fills,
-        ..time("finish.pause", 20 * US, (0, 5 * MS), 5 * US, FINISH)
+        ..time("finish.pause", 50 * US, (0, 5 * MS), 5 * US, FINISH)
     },
     time(
         "reset.bookkeeping.base",
-        10 * US,
+        100 * US,
         (0, 20 * MS),
         5 * US,
         RESET | REWRITE,
     ),
     time(
         "reset.bookkeeping.full_zone",
-        10 * US,
+        300 * US,
         (0, 50 * MS),
         5 * US,
         RESET | REWRITE,

@@ -225,10 +225,10 @@ impl Library<'_> {
             self.push(&id, &kind, vec![job])?;
         }
         let open = self.known.facts.open_zones;
-        let mut widths = vec![2, 4, 8];
+        let mut widths = vec![2, 4, 7];
         widths.retain(|width| *width <= open);
         for width in widths {
-            for kib in [4_u32, 64] {
+            for kib in [4_u32, 16, 64] {
                 if u64::from(kib) << 12 > self.known.facts.zone_bytes() {
                     continue;
                 }

@@ -15,7 +15,7 @@ const MISSED: f64 = 60.0;
 /// What is known of a coordinate before anything is measured: a factor of twenty.
 pub(super) const PRIOR: f64 = 3.0;
 /// The furthest that a coordinate moves in a step.
-const FURTHEST: f64 = 0.8;
+const FURTHEST: f64 = 1.5;
 
 /// A measured value, as a logarithm.
 #[derive(Clone, Copy, Debug)]
