@@ -48,6 +48,7 @@ fn a_profile_comes_out_and_the_same_again() {
     ];
     let first = scratch.run_fit(&args);
     assert!(first.status.success(), "{}", stderr(&first));
+    super::schemas::valid("fit", &first.stdout);
     let found: Value = serde_json::from_slice(&first.stdout).unwrap();
     assert_eq!(found["probes"].as_array().unwrap().len(), 3);
     assert_eq!(found["stopped"], "most-probes");
@@ -62,11 +63,17 @@ fn a_profile_comes_out_and_the_same_again() {
         .iter()
         .map(|line| line.as_str().unwrap())
         .collect();
-    // Three kinds of reads say nothing of erasures.
-    assert!(
-        open.iter().any(|line| line.starts_with("media.erase")),
-        "{open:?}"
-    );
+    // Three kinds of reads say nothing of erasures: no way to erase is out of the question.
+    let reset = open.iter().find(|line| line.starts_with("reset: "));
+    let reset = reset.unwrap_or_else(|| panic!("{open:?}"));
+    for way in [
+        "in the background",
+        "erases the zone",
+        "erases what was written",
+        "leaves it to the next write",
+    ] {
+        assert!(reset.contains(way), "{reset}");
+    }
     let check = scratch.zonelab(&["check", "out/profile.toml"]);
     assert!(check.status.success(), "{}", stderr(&check));
     let again = scratch.run_fit(&args);

@@ -37,6 +37,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         DEVICE,
     ),
     ("docs/characterize.md", "characterize --device 'tcp:", PEER),
+    ("docs/fit.md", "fit --device linux:", DEVICE),
+    ("docs/fit.md", "fit --device my-drive.toml", NAMES),
     ("docs/driver.md", "run V1 ", MINUTES),
     ("docs/driver.md", "bench", MEASURES),
     (

@@ -491,6 +491,17 @@ impl Model {
     }
 }
 
+/// Nothing that was submitted and did not complete ever will.
+fn lose_power(rig: &mut Rig, seed: u64) {
+    rig.drive.power_cut(rig.now, us(1), seed);
+    rig.run_to(rig.drive.ready_at());
+    for tag in 0..rig.done.len() {
+        if rig.done[tag].is_none() {
+            rig.forget(tag);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
@@ -550,14 +561,7 @@ proptest! {
                 }
                 Step::PowerCut(seed) => {
                     model.completed(&rig);
-                    rig.drive.power_cut(rig.now, us(1), seed);
-                    rig.run_to(rig.drive.ready_at());
-                    // Nothing that was submitted and did not complete ever will.
-                    for tag in 0..rig.done.len() {
-                        if rig.done[tag].is_none() {
-                            rig.forget(tag);
-                        }
-                    }
+                    lose_power(&mut rig, seed);
                     let buffer = config.write_buffer.as_ref();
                     model.power_lost(buffer.is_some_and(|of| !of.power_loss_protection));
                 }
