@@ -14,7 +14,7 @@ use super::measure::{Measured, Store, StoreError, Subject, measure};
 use super::parameters::{self, free};
 use super::predict::{Candidate, Predictor};
 use super::probes::Probe;
-use super::solve::{Fitted, Target, columns, improve, judge, targets};
+use super::solve::{Fitted, Target, columns, improve, is_known, judge, targets};
 
 /// Alternatives of channels and dies that are begun with.
 const STARTS: [(u8, u8); 3] = [(1, 1), (3, 0), (2, 2)];
@@ -316,7 +316,7 @@ impl Fitting<'_, '_> {
                 probe: probe.id.clone(),
                 metric: probe.metrics[target.metric],
                 measured: crate::rows::significant(libm::exp(target.log)),
-                ours: (*error < 50.0).then(|| crate::rows::significant(ours)),
+                ours: is_known(*error).then(|| crate::rows::significant(ours)),
             }
         });
         let asked = self

@@ -10,8 +10,13 @@ use crate::calibrate::solve::{cholesky, damped_step, substitute};
 const STEP: f64 = 0.06;
 /// Error, in standard deviations, from which one counts by its size and not its square.
 const LINEAR_FROM: f64 = 3.0;
-/// Error of a value that a candidate does not have.
-const MISSED: f64 = 60.0;
+/// Error of a value that a candidate does not have, above any of one that it has.
+const MISSED: f64 = 4000.0;
+
+/// Whether an error is of a value that the candidate has.
+pub(super) fn is_known(error: f64) -> bool {
+    error < MISSED
+}
 /// What is known of a coordinate before anything is measured: a factor of twenty.
 pub(super) const PRIOR: f64 = 3.0;
 /// The furthest that a coordinate moves in a step.
@@ -117,7 +122,10 @@ pub(super) fn judge(
             .zip(values.by_ref())
             .map(|(target, values)| {
                 let ours = values.and_then(|values| values.get(target.metric).copied().flatten());
-                ours.map_or(MISSED, |ours| (libm::log(ours) - target.log) / target.sigma)
+                ours.map_or(MISSED, |ours| {
+                    let error = (libm::log(ours) - target.log) / target.sigma;
+                    error.clamp(1.0 - MISSED, MISSED - 1.0)
+                })
             })
             .collect();
         judged.push(Fitted {
@@ -160,7 +168,6 @@ pub(super) fn columns(
     let judged = judge(predictor, targets, candidates);
     let column = |(there, step): (&Fitted, &f64)| {
         let pairs = there.errors.iter().zip(&here.errors);
-        let is_known = |error: f64| error < MISSED;
         pairs
             .map(|(there, here)| match is_known(*there) && is_known(*here) {
                 true => (there - here) / step,
