@@ -63,7 +63,11 @@ fn a_profile_comes_out_and_the_same_again() {
         .iter()
         .map(|line| line.as_str().unwrap())
         .collect();
-    // Three kinds of reads say nothing of erasures: no way to erase is out of the question.
+    // Three kinds of reads say nothing of erasures: neither how long one takes nor when.
+    assert!(
+        open.iter().any(|line| line.starts_with("media.erase")),
+        "{open:?}"
+    );
     let reset = open.iter().find(|line| line.starts_with("reset: "));
     let reset = reset.unwrap_or_else(|| panic!("{open:?}"));
     for way in [

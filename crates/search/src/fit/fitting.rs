@@ -267,7 +267,7 @@ impl Fitting<'_, '_> {
         if (self.interrupted)() {
             return Err(FitError::Interrupted);
         }
-        let errors = ranking.best.errors.iter().zip(&targets);
+        let errors = ranking.best.counted().zip(&targets);
         let shares: f64 = errors.map(|(error, of)| (error * of.sigma).abs()).sum();
         (self.on_progress)(&Progress::Fitted(shares / targets.len().max(1) as f64));
         Ok(ranking)
@@ -285,7 +285,7 @@ impl Fitting<'_, '_> {
         let targets = targets(self.predictor.probes(), &new);
         let candidates = vec![ranking.best.candidate.clone()];
         let judged = judge(&mut self.predictor, &targets, candidates);
-        let errors = judged.iter().flat_map(|one| &one.errors);
+        let errors = judged.iter().flat_map(Fitted::counted);
         Ok(errors.into_iter().any(|error| error.abs() > SURPRISE))
     }
 
@@ -310,13 +310,13 @@ impl Fitting<'_, '_> {
         } = found;
         let best = &ranking.best;
         let values = targets.iter().zip(&best.errors).map(|(target, error)| {
-            let ours = libm::exp(target.log + error * target.sigma);
+            let ours = error.map(|error| libm::exp(target.log + error * target.sigma));
             let probe = &probes[target.probe];
             Compared {
                 probe: probe.id.clone(),
                 metric: probe.metrics[target.metric],
                 measured: zonelab_lab::rows::significant(libm::exp(target.log)),
-                ours: (*error < 50.0).then(|| zonelab_lab::rows::significant(ours)),
+                ours: ours.map(zonelab_lab::rows::significant),
             }
         });
         let asked = self

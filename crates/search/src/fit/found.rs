@@ -93,8 +93,10 @@ pub(super) fn findings(
         let around = columns(predictor, targets, rival, &theirs);
         let spread = covariance(rival, &around, &theirs);
         for (key, (low, high)) in self::ranges(rival, &spread, &theirs) {
-            if let Some((_, range)) = ranges.iter_mut().find(|(ours, _)| *ours == key) {
-                *range = (range.0.min(low), range.1.max(high));
+            match ranges.iter_mut().find(|(ours, _)| *ours == key) {
+                Some((_, range)) => *range = (range.0.min(low), range.1.max(high)),
+                // The best design does without it, and so it may be anything.
+                None => ranges.push((key, PARAMETERS[key].range())),
             }
         }
     }
@@ -165,6 +167,8 @@ fn combinations(
     (keys, numbers): (&[usize], &[Found]),
 ) -> Vec<Combination> {
     let mut all = Vec::new();
+    // Behind those of the best design there are some of its rivals alone.
+    let numbers = &numbers[..keys.len().min(numbers.len())];
     for (a, one) in numbers.iter().enumerate() {
         for (b, other) in numbers.iter().enumerate().skip(a + 1) {
             if one.known == Known::Determined || other.known == Known::Determined {

@@ -10,8 +10,9 @@ use crate::calibrate::solve::{cholesky, damped_step, substitute};
 const STEP: f64 = 0.06;
 /// Error, in standard deviations, from which one counts by its size and not its square.
 const LINEAR_FROM: f64 = 3.0;
-/// Error of a value that a candidate does not have.
-const MISSED: f64 = 60.0;
+/// What a value that a candidate does not have counts as: more than an error of one that it
+/// has, which is a factor of some thousands at most, in half per cents.
+const MISSED: f64 = 4000.0;
 /// What is known of a coordinate before anything is measured: a factor of twenty.
 pub(super) const PRIOR: f64 = 3.0;
 /// The furthest that a coordinate moves in a step.
@@ -62,12 +63,17 @@ pub(super) fn targets(probes: &[Probe], measured: &[(usize, Measured)]) -> Vec<T
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
     pub(super) candidate: Candidate,
-    /// Of each target, in standard deviations.
-    pub(super) errors: Vec<f64>,
+    /// Of each target, in standard deviations; `None`: the candidate has no such value.
+    pub(super) errors: Vec<Option<f64>>,
     pub(super) loss: f64,
 }
 
 impl Fitted {
+    /// How much the error of each target counts as.
+    pub(super) fn counted(&self) -> impl Iterator<Item = f64> {
+        self.errors.iter().map(|error| error.unwrap_or(MISSED))
+    }
+
     /// What designs are compared by: less is better. Errors count as the Bayesian
     /// information criterion has it, and less where no design explains them.
     pub(super) fn criterion(&self) -> f64 {
@@ -84,8 +90,9 @@ impl Fitted {
     }
 }
 
-fn loss(errors: &[f64]) -> f64 {
-    errors.iter().map(|error| loss_of(*error)).sum()
+fn loss(errors: &[Option<f64>]) -> f64 {
+    let counted = errors.iter().map(|error| error.unwrap_or(MISSED));
+    counted.map(loss_of).sum()
 }
 
 fn loss_of(error: f64) -> f64 {
@@ -112,12 +119,13 @@ pub(super) fn judge(
     let mut values = values.into_iter();
     let mut judged = Vec::new();
     for candidate in &candidates {
-        let errors: Vec<f64> = targets
+        let errors: Vec<Option<f64>> = targets
             .iter()
             .zip(values.by_ref())
             .map(|(target, values)| {
-                let ours = values.and_then(|values| values.get(target.metric).copied().flatten());
-                ours.map_or(MISSED, |ours| (libm::log(ours) - target.log) / target.sigma)
+                let ours = values?.get(target.metric).copied().flatten()?;
+                let error = (libm::log(ours) - target.log) / target.sigma;
+                error.is_finite().then_some(error)
             })
             .collect();
         judged.push(Fitted {
@@ -160,11 +168,10 @@ pub(super) fn columns(
     let judged = judge(predictor, targets, candidates);
     let column = |(there, step): (&Fitted, &f64)| {
         let pairs = there.errors.iter().zip(&here.errors);
-        let is_known = |error: f64| error < MISSED;
         pairs
-            .map(|(there, here)| match is_known(*there) && is_known(*here) {
-                true => (there - here) / step,
-                false => 0.0,
+            .map(|(there, here)| match (there, here) {
+                (Some(there), Some(here)) => (there - here) / step,
+                _ => 0.0,
             })
             .collect()
     };
@@ -181,7 +188,7 @@ pub(super) fn step(
     let start = start();
     let at = &here.candidate.at;
     // What was known before is a measured value of each coordinate.
-    let mut errors = here.errors.clone();
+    let mut errors: Vec<f64> = here.counted().collect();
     let mut weights: Vec<f64> = errors.iter().map(|error| weight(*error)).collect();
     errors.extend(keys.iter().map(|key| (at[*key] - start[*key]) / PRIOR));
     weights.extend(keys.iter().map(|_| 1.0));
@@ -230,7 +237,7 @@ pub(super) fn improve(
 /// What is known of the coordinates of `keys`: their covariance, row by row.
 pub(super) fn covariance(here: &Fitted, columns: &Columns, keys: &[usize]) -> Vec<Vec<f64>> {
     let many = keys.len();
-    let weights: Vec<f64> = here.errors.iter().map(|error| weight(*error)).collect();
+    let weights: Vec<f64> = here.counted().map(weight).collect();
     let scale = here.scale();
     let mut matrix = vec![vec![0.0; many]; many];
     for row in 0..many {
