@@ -5,25 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use zonelab_config::Override;
-use zonelab_device::NamespaceId;
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::experiment::Via;
 use zonelab_lab::output::{self, MANIFEST, Manifest, Place};
-use zonelab_lab::run::Profiles as _;
 use zonelab_lab::session::Files;
 use zonelab_search::characterize::{
-    self, Device, Effort, FORMATS, Facts, Part, Reach, Sample, Store, Verdict, suite,
+    self, Device, FORMATS, Facts, Part, Sample, Store, Verdict, suite,
 };
 use zonelab_search::evaluations;
 
 use crate::console;
-use crate::devices::{HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::files::ProfileFiles;
-use crate::on_device::{self, On, Remote};
+use crate::on_device::On;
 use crate::report;
 use crate::results;
-use crate::session::{self, Loaded, Work};
+use crate::session::{self, Loaded};
+use crate::study::{How, Opened, StudyArgs};
 
 /// Options of `characterize`.
 #[derive(clap::Args)]
@@ -34,16 +31,6 @@ pub(crate) struct Args {
     /// each other: one of them at most in real time
     #[arg(long, value_name = "DEVICE", required = true, num_args = 1..)]
     device: Vec<String>,
-    /// The drive may be reset and written as a whole: what it holds is lost. Only a real
-    /// drive with zones that are not empty needs it
-    #[arg(long)]
-    overwrite: bool,
-    /// Ten times as long, at more points
-    #[arg(long)]
-    full: bool,
-    /// Runs of each point [default: 3, with --full 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeats: Option<u32>,
     /// Where results go [default: results/characterize-DEVICE/HASH, to which
     /// results/characterize-DEVICE/latest leads]
     #[arg(long, value_name = "DIR")]
@@ -52,9 +39,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    host: HostArgs,
-    #[command(flatten)]
-    work: Work,
+    study: StudyArgs,
     /// Print every number, and not only the one that decides about an observation
     #[arg(long)]
     all: bool,
@@ -75,26 +60,10 @@ command goes on where it was. docs/characterize.md explains verdicts and bounds.
   zonelab characterize --device zn540 confznspp silentzns-zn540";
 
 impl Args {
-    const fn effort(&self) -> Effort {
-        match self.full {
-            true => Effort::Full,
-            false => Effort::Quick,
-        }
-    }
-
-    fn repeats(&self) -> u32 {
-        self.repeats.unwrap_or(self.effort().repeats())
-    }
-
     fn words(&self) -> Vec<String> {
         let mut words = vec!["characterize".to_owned(), "--device".to_owned()];
         words.extend(self.device.iter().cloned());
-        words.extend(self.full.then(|| "--full".to_owned()));
-        let repeats = self.repeats.iter();
-        words.extend(repeats.flat_map(|n| ["--repeats".to_owned(), n.to_string()]));
-        words.extend(self.overwrite.then(|| "--overwrite".to_owned()));
-        words.extend(self.host.words());
-        words.extend(["--seed".to_owned(), self.work.seed.to_string()]);
+        words.extend(self.study.words());
         words
     }
 }
@@ -108,14 +77,6 @@ struct Subject {
     how: How,
     /// What results depend on besides the suite.
     about: String,
-}
-
-/// How its points are run.
-enum How {
-    /// On drives of this profile.
-    Emulated { profile: String, is_real: bool },
-    /// On the drive that is connected.
-    Connected(Box<Remote>),
 }
 
 /// Characterises drives.
@@ -257,45 +218,20 @@ fn manifest(args: &Args, subjects: &[Subject]) -> Manifest {
     };
     let all: Vec<_> = subjects.iter().map(subject).collect();
     let text = json!(all).to_string();
-    Manifest::new(results::TOOL, text.as_bytes(), args.work.seed)
+    Manifest::new(results::TOOL, text.as_bytes(), args.study.work.seed)
 }
 
 /// Opens a drive, and writes its suite.
 fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject, Failure> {
-    let (how, info, reach, granted, about) = match Named::parse(name)? {
-        Named::Emulated {
-            profile,
-            nsid,
-            is_real,
-            via,
-        } => {
-            on_device::in_first_namespace(name, nsid.unwrap_or(NamespaceId::FIRST))?;
-            if via != Via::Direct {
-                return Err(Failure::usage(format!(
-                    "--device {name}: the suite measures the drive itself: leave out via="
-                )));
-            }
-            let profile = on_device::from_here(profile)?;
-            let loaded = profiles.load(&profile, &[]).map_err(Failure::input)?;
-            let info = zonelab_ssd::Drive::info_of(&loaded.config);
-            let reach = if is_real {
-                Reach::RealTime
-            } else {
-                Reach::Virtual
-            };
-            let about = zonelab_ssd::profile::to_toml(&loaded.config);
-            (How::Emulated { profile, is_real }, info, reach, None, about)
-        }
-        Named::Real(address) => {
-            let scheme = name.split(':').next().unwrap_or_default().to_owned();
-            let mut remote = Remote::connect(name, &args.host, address)?;
-            let granted = remote.granted()?;
-            let info = remote.info().clone();
-            let about = remote.describe();
-            let how = How::Connected(Box::new(remote));
-            (how, info, Reach::Transport(scheme), Some(granted), about)
-        }
-    };
+    let Opened {
+        how,
+        info,
+        reach,
+        granted,
+        about,
+    } = args
+        .study
+        .open(name, profiles, "the suite measures the drive itself")?;
     let is_real = reach.is_real();
     let mut facts = Facts::of(&info, reach, granted).map_err(Failure::input)?;
     if is_real {
@@ -303,7 +239,7 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
         facts = facts.on_cores(u32::try_from(cores).unwrap_or(u32::MAX));
     }
     let mut parts = Vec::new();
-    for part in suite(&facts, args.effort(), args.repeats()) {
+    for part in suite(&facts, args.study.effort(), args.study.repeats()) {
         let loaded = [load(profiles.files, &part, &how)?];
         if matches!(how, How::Emulated { .. }) {
             // What the profile refuses is refused before anything runs; but it need not take
@@ -326,10 +262,7 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
     if let How::Connected(remote) = &mut subject.how {
         let points = subject.parts.iter().flat_map(|(_, loaded)| &loaded.points);
         let points: Vec<_> = points.cloned().collect();
-        remote.fits(&points)?;
-        if !args.overwrite {
-            remote.may_destroy(&points)?;
-        }
+        args.study.permit(remote, &points)?;
     }
     Ok(subject)
 }
@@ -366,12 +299,12 @@ fn measure(
         about,
     } = subject;
     let suite: Vec<&Part> = parts.iter().map(|(part, _)| part).collect();
-    let store = Store::open(at, &suite, (&about, args.work.seed));
+    let store = Store::open(at, &suite, (&about, args.study.work.seed));
     let mut store = store.map_err(Failure::environment)?;
     let quiet = args.quiet || args.json;
     let settings = session::Settings {
-        seed: args.work.seed,
-        threads: args.work.threads(),
+        seed: args.study.work.seed,
+        threads: args.study.work.threads(),
         quiet,
         profiles: *profiles,
         conditions: &Conditions::default(),
@@ -431,7 +364,7 @@ fn measure(
     Ok(Some(Device {
         name,
         facts,
-        effort: args.effort(),
+        effort: args.study.effort(),
         samples,
         judged,
         recommendations,

@@ -6,25 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use zonelab_config::Override;
-use zonelab_device::NamespaceId;
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::experiment::Via;
 use zonelab_lab::output::{self, Manifest, Place};
 use zonelab_lab::run::{Point, PointResult, Profiles as _, RunOptions};
-use zonelab_search::characterize::{Effort, Reach};
 use zonelab_search::evaluations;
 use zonelab_search::fit::{
     self, FitError, Known, OnProfile, Probe, Progress, Settings, Store, Subject, probes,
 };
 
 use crate::console;
-use crate::devices::{HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::files::{Files, ProfileFiles};
-use crate::on_device::{self, On, Remote};
+use crate::on_device::On;
 use crate::report;
 use crate::results;
-use crate::session::Work;
+use crate::study::{self, How, StudyArgs};
 
 /// Options of `fit`.
 #[derive(clap::Args)]
@@ -34,16 +30,6 @@ pub(crate) struct Args {
     /// linux:///dev/ng0n1 or pcie://ADDRESS (all in real time)
     #[arg(long, value_name = "DEVICE")]
     device: String,
-    /// The drive may be reset and written as a whole: what it holds is lost. Only a real
-    /// drive with zones that are not empty needs it
-    #[arg(long)]
-    overwrite: bool,
-    /// Ten times as many operations in each probe
-    #[arg(long)]
-    full: bool,
-    /// Runs of each probe [default: 3, with --full 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeats: Option<u32>,
     /// Probes that are run at most [default: as many as tell something]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     max_probes: Option<u32>,
@@ -55,9 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    host: HostArgs,
-    #[command(flatten)]
-    work: Work,
+    study: StudyArgs,
     /// Print fit.json on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -76,29 +60,13 @@ docs/fit.md explains intervals and mechanisms.
   zonelab fit --device linux:///dev/ng0n1 --overwrite";
 
 impl Args {
-    const fn effort(&self) -> Effort {
-        match self.full {
-            true => Effort::Full,
-            false => Effort::Quick,
-        }
-    }
-
-    fn repeats(&self) -> u32 {
-        self.repeats.unwrap_or(self.effort().repeats())
-    }
-
     fn words(&self) -> Vec<String> {
         let mut words = ["fit", "--device", &self.device]
             .map(str::to_owned)
             .to_vec();
-        words.extend(self.full.then(|| "--full".to_owned()));
-        let repeats = self.repeats.iter();
-        words.extend(repeats.flat_map(|n| ["--repeats".to_owned(), n.to_string()]));
         let most = self.max_probes.iter();
         words.extend(most.flat_map(|n| ["--max-probes".to_owned(), n.to_string()]));
-        words.extend(self.overwrite.then(|| "--overwrite".to_owned()));
-        words.extend(self.host.words());
-        words.extend(["--seed".to_owned(), self.work.seed.to_string()]);
+        words.extend(self.study.words());
         words
     }
 }
@@ -164,18 +132,22 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
     let texts: Vec<&str> = probes.iter().map(|probe| probe.text.as_str()).collect();
     let configuration = json!({ "device": args.device, "about": about, "probes": texts });
     let configuration = configuration.to_string();
-    let manifest = Manifest::new(results::TOOL, configuration.as_bytes(), args.work.seed);
+    let manifest = Manifest::new(
+        results::TOOL,
+        configuration.as_bytes(),
+        args.study.work.seed,
+    );
     let name = format!("fit-{}", output::file_name(&args.device));
     let place = Place::new(args.out.as_deref(), &name, &manifest);
     let mut dir = results::open_kept(place.path(), manifest, args.force, evaluations::FILE)?;
     results::link(&place);
     let interrupt = console::interruptible("the probe that runs")?;
-    let about = (about.as_str(), args.work.seed, args.repeats());
+    let about = (about.as_str(), args.study.work.seed, args.study.repeats());
     let store = Store::open(place.path(), &probes, about);
     let mut store = store.map_err(Failure::environment)?;
     let settings = Settings {
-        seed: args.work.seed,
-        repeats: args.repeats(),
+        seed: args.study.work.seed,
+        repeats: args.study.repeats(),
         most_probes: args.max_probes.map_or(probes.len(), |most| most as usize),
     };
     let of = (&known, probes.as_slice());
@@ -245,7 +217,7 @@ fn run(
         }
     };
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.work.threads())
+        .num_threads(args.study.work.threads())
         .build_global();
     if let Err(error) = pool {
         return Err(Failure::environment(error));
@@ -264,59 +236,37 @@ fn run(
 
 /// Opens the drive, and makes the probes that it can be asked with.
 fn open(args: &Args) -> Result<Opened, Failure> {
-    let name = &args.device;
-    let (mut drive, info, reach, granted, about) = match Named::parse(name)? {
-        Named::Emulated {
-            profile,
-            nsid,
-            is_real,
-            via,
-        } => {
-            on_device::in_first_namespace(name, nsid.unwrap_or(NamespaceId::FIRST))?;
-            if via != Via::Direct {
-                return Err(Failure::usage(format!(
-                    "--device {name}: a fit is about the drive itself: leave out via="
-                )));
-            }
-            let files = Files::default();
-            let profiles = ProfileFiles {
-                files: &files,
-                base: None,
-            };
-            let profile = on_device::from_here(profile)?;
+    let files = Files::default();
+    let profiles = ProfileFiles {
+        files: &files,
+        base: None,
+    };
+    let what = "a fit is about the drive itself";
+    let study::Opened {
+        how,
+        info,
+        reach,
+        granted,
+        about,
+    } = args.study.open(&args.device, &profiles, what)?;
+    let known = Known::of(&info, reach, granted).map_err(Failure::input)?;
+    let probes = probes(&known, args.study.effort()).map_err(Failure::input)?;
+    let drive = match how {
+        How::Emulated { profile, is_real } => {
             // What zones hold makes no difference to times.
             let set = Override::parse("data.store=none").map_err(Failure::input)?;
             let loaded = profiles.load(&profile, &[set]).map_err(Failure::input)?;
-            let info = zonelab_ssd::Drive::info_of(&loaded.config);
-            let about = zonelab_ssd::profile::to_toml(&loaded.config);
-            let (drive, reach) = match is_real {
-                false => (Drive::Virtual(OnProfile(loaded)), Reach::Virtual),
-                true => (
-                    Drive::Real(On::Real, Some(OnProfile(loaded))),
-                    Reach::RealTime,
-                ),
-            };
-            (drive, info, reach, None, about)
+            match is_real {
+                false => Drive::Virtual(OnProfile(loaded)),
+                true => Drive::Real(On::Real, Some(OnProfile(loaded))),
+            }
         }
-        Named::Real(address) => {
-            let scheme = name.split(':').next().unwrap_or_default().to_owned();
-            let mut remote = Remote::connect(name, &args.host, address)?;
-            let granted = remote.granted()?;
-            let info = remote.info().clone();
-            let about = remote.describe();
-            let drive = Drive::Real(On::Drive(Box::new(remote)), None);
-            (drive, info, Reach::Transport(scheme), Some(granted), about)
+        How::Connected(mut remote) => {
+            let points: Vec<Point> = probes.iter().map(|probe| probe.point.clone()).collect();
+            args.study.permit(&mut remote, &points)?;
+            Drive::Real(On::Drive(remote), None)
         }
     };
-    let known = Known::of(&info, reach, granted).map_err(Failure::input)?;
-    let probes = probes(&known, args.effort()).map_err(Failure::input)?;
-    if let Drive::Real(On::Drive(remote), _) = &mut drive {
-        let points: Vec<Point> = probes.iter().map(|probe| probe.point.clone()).collect();
-        remote.fits(&points)?;
-        if !args.overwrite {
-            remote.may_destroy(&points)?;
-        }
-    }
     Ok(Opened {
         known,
         probes,

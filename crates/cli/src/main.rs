@@ -42,6 +42,7 @@ mod serve;
 mod session;
 mod shell;
 mod stores;
+mod study;
 mod sweep;
 mod trace;
 
