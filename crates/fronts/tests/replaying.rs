@@ -13,34 +13,10 @@ use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::profile::Profile;
 
-/// Two channels with a die each; 8 zones of 15 pages.
-const TINY: &str = r#"
-schema = 1
-name = "tiny"
+#[path = "../../lab/tests/suite/tiny.rs"]
+mod tiny;
 
-[geometry]
-channels = 2
-pages_per_block = 8
-page_size = "16KiB"
-
-[namespace]
-lba_size = "4KiB"
-
-[zones]
-count = 8
-size = "256KiB"
-capacity = "240KiB"
-
-[media]
-read = "60us"
-program = "700us"
-erase = "3.5ms"
-transfer = "25us"
-
-[finish]
-design = "fill"
-granularity = "32KiB"
-"#;
+use tiny::TINY;
 
 const BLOCK: u64 = 4_096;
 /// Blocks of a zone of the tiny drive, and how many of them hold data.

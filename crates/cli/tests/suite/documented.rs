@@ -10,7 +10,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/results.md");
 
 /// Two points of a drive far from what was published, a statement that does not
 /// hold, and one that does.
-const EXPERIMENT: &str = r#"
+pub(crate) const EXPERIMENT: &str = r#"
 schema = 1
 id = "small"
 title = "Writers"

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::documented::EXPERIMENT;
 use super::scratch::{Scratch, stderr};
 use super::store::Served;
 
@@ -53,46 +54,6 @@ fn prints(scratch: &Scratch, name: &str, code: i32, words: &[&str]) {
     assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
     valid(name, &output.stdout);
 }
-
-const EXPERIMENT: &str = r#"
-schema = 1
-id = "small"
-title = "Writers"
-kind = "D"
-profile = "confznspp"
-[axis]
-name = "concurrency"
-values = [1, 3]
-[[job]]
-name = "write"
-work = "write"
-threads = "$x"
-zones = "0..=14"
-block = "16KiB"
-runtime = "100ms"
-[[series]]
-name = "alone"
-jobs = ["write"]
-  [[series.point]]
-  x = 1
-  metric = "kiops"
-  value = 100
-[[compare]]
-job = "write"
-metrics = ["kiops", "lat_p95_us"]
-[[series]]
-name = "again"
-jobs = ["write"]
-[[difference]]
-series = "again"
-baseline = "alone"
-job = "write"
-metrics = ["kiops"]
-[[check]]
-says = "three writers are slower than one"
-smaller = { series = "alone", x = 3, job = "write", metric = "kiops" }
-larger = { series = "alone", x = 1, job = "write", metric = "kiops" }
-"#;
 
 const SWEEP: &str = r#"
 schema = 1

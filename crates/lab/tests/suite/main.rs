@@ -34,4 +34,5 @@ mod repeats;
 mod running;
 mod softfinish;
 mod support;
+mod tiny;
 mod tracing;

@@ -9,34 +9,7 @@ use zonelab_lab::rows::{self, Misfits, Row, Scope, Summary};
 use zonelab_lab::run::{self, Point, PointResult, Profiles, RunError, RunOptions};
 use zonelab_ssd::profile::Profile;
 
-/// Two channels with a die each; 8 zones of 15 pages.
-const TINY: &str = r#"
-schema = 1
-name = "tiny"
-
-[geometry]
-channels = 2
-pages_per_block = 8
-page_size = "16KiB"
-
-[namespace]
-lba_size = "4KiB"
-
-[zones]
-count = 8
-size = "256KiB"
-capacity = "240KiB"
-
-[media]
-read = "60us"
-program = "700us"
-erase = "3.5ms"
-transfer = "25us"
-
-[finish]
-design = "fill"
-granularity = "32KiB"
-"#;
+use super::tiny::TINY;
 
 /// Random reads, alone and beside resets in random order, on a host that jitters:
 /// everything that a seed decides.
