@@ -11,6 +11,11 @@ use super::solve::{Columns, Fitted, Target, columns, improve, judge, step};
 pub(super) const RIVAL: f64 = 6.0;
 /// A design is out of the question from so much on.
 const OUT: f64 = 60.0;
+/// A design is better than another if the criterion says at least this for it.
+const CLEARLY: f64 = 0.5;
+/// Variance of errors, in those of repeats, from which on a design does not explain them, and
+/// two changes of it are tried at once.
+const UNEXPLAINED: f64 = 4.0;
 /// Designs that are looked at in each round after a first step.
 const MORE_THAN_ONCE: usize = 10;
 /// Designs that are looked at closely in each round.
@@ -43,11 +48,15 @@ pub(super) fn search(
     let mut seen: Vec<Fitted> = Vec::new();
     for _ in 0..ROUNDS {
         let (tried, far) = neighbours(predictor, targets, &best, out);
-        let better = tried
-            .iter()
-            .min_by(|a, b| a.criterion().total_cmp(&b.criterion()))
-            .filter(|other| other.criterion() < best.criterion() - 0.5)
-            .cloned();
+        let mut better = better_than(&best, &tried);
+        if better.is_none() && best.scale() > UNEXPLAINED {
+            // Two mechanisms may fit together alone.
+            for one in &tried {
+                let (further, _) = neighbours(predictor, targets, one, out);
+                better = better_than(better.as_ref().unwrap_or(&best), &further).or(better);
+                seen.extend(further);
+            }
+        }
         seen.extend(tried);
         let Some(better) = better else {
             // Beside the best design there is, they were given their chance.
@@ -59,6 +68,16 @@ pub(super) fn search(
         best = improve(predictor, targets, better, (&keys, 6));
     }
     ranked(best, seen)
+}
+
+/// The best of some designs, if the criterion is clearly for it.
+fn better_than(best: &Fitted, tried: &[Fitted]) -> Option<Fitted> {
+    let least = tried
+        .iter()
+        .min_by(|a, b| a.criterion().total_cmp(&b.criterion()));
+    least
+        .filter(|other| other.criterion() < best.criterion() - CLEARLY)
+        .cloned()
 }
 
 /// The best design beside those of `seen` that are its rivals, each once.
@@ -88,13 +107,7 @@ pub(super) fn settle(
         let keys = free(&before);
         let secants = columns(predictor, targets, here, &keys);
         let others = here.candidate.design.neighbours();
-        let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
-        let candidates = designs.into_iter().map(|design| Candidate {
-            design,
-            at: here.candidate.at.clone(),
-        });
-        let judged = judge(predictor, targets, candidates.collect());
-        let mut judged: Vec<(Fitted, u8)> = judged.into_iter().zip(topics).collect();
+        let mut judged = in_place(predictor, targets, here, others);
         for _ in 0..2 {
             judged = borrowed(predictor, targets, judged, (&keys, &secants));
         }
@@ -136,14 +149,8 @@ fn neighbours(
     let asked = targets.iter().map(|of| probes[of.probe].topic);
     let asked = asked.fold(0, |all, topic| all | topic);
     others.retain(|(design, topics)| topics & asked != 0 && !out.contains(design));
-    let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
-    let candidates = designs.into_iter().map(|design| Candidate {
-        design,
-        at: here.candidate.at.clone(),
-    });
-    let judged = judge(predictor, targets, candidates.collect());
     // Two steps on the secants that are there anyway say which are worth more.
-    let mut judged: Vec<(Fitted, u8)> = judged.into_iter().zip(topics).collect();
+    let mut judged = in_place(predictor, targets, here, others);
     let mut far = Vec::new();
     let bound = here.criterion() + OUT;
     for most in [MORE_THAN_ONCE, CLOSELY] {
@@ -170,6 +177,22 @@ fn neighbours(
             .map(|one| one.candidate.design.clone()),
     );
     (close, far)
+}
+
+/// Other designs with the numbers of this one; each keeps the topics of what differs.
+fn in_place(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    here: &Fitted,
+    others: Vec<(Design, u8)>,
+) -> Vec<(Fitted, u8)> {
+    let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
+    let candidates = designs.into_iter().map(|design| Candidate {
+        design,
+        at: here.candidate.at.clone(),
+    });
+    let judged = judge(predictor, targets, candidates.collect());
+    judged.into_iter().zip(topics).collect()
 }
 
 /// A step of each on the secants of another design, where it is one forward.
