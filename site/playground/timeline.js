@@ -2,7 +2,10 @@
 
 import { byId, el, svg, time } from './dom.js';
 
-const CAUSES = ['host-read', 'host-write', 'finish-fill', 'reset-erase', 'write-erase'];
+const CAUSES = [
+  'host-read', 'host-write', 'finish-fill', 'reset-erase', 'write-erase',
+  'collect-read', 'collect-write', 'collect-erase', 'modify-read', 'fold',
+];
 const LANE = 15;
 const LEFT = 185;
 const WIDTH = 1000;

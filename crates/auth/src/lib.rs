@@ -16,17 +16,22 @@
 //! ```
 //!
 //! A value of either end is one transaction: to authenticate anew is to make
-//! another. Not here: secure channel concatenation (TLS).
+//! another. Not here: secure channel concatenation.
+//!
+//! [`TlsKey`] is the other way to know who is there: the pre-shared key of TLS that a host
+//! and a subsystem derive from one that both were given.
 
 mod calculation;
 mod controller;
 mod group;
 mod host;
 mod response;
+mod tls;
 
 pub use calculation::{Calculation, Outcome};
 pub use controller::Controller;
 pub use host::Host;
+pub use tls::{IdentityVersion, NamesTooLong, TlsKey, TlsNames};
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use zonelab_nvme::auth::{DhGroup, FailureExplanation, Hash, Secret};

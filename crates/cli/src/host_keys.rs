@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use zeroize::Zeroizing;
+#[cfg(feature = "tls")]
+use zonelab_nvme::auth::Psk;
 use zonelab_nvme::auth::Secret;
 use zonelab_nvme::identify::Nqn;
 use zonelab_target::controller::HostSecret;
@@ -19,6 +21,34 @@ const FORM: &str = "a line is HOSTNQN KEY, or HOSTNQN KEY CONTROLLER-KEY; \
 /// # Errors
 /// The file cannot be read or has a wrong line. No message has a part of a key.
 pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
+    let entries = read_with(path, FORM, entry)?;
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// The same of keys of TLS.
+///
+/// # Errors
+/// As [`read`].
+#[cfg(feature = "tls")]
+pub(crate) fn read_tls(path: &Path) -> Result<Vec<(String, Psk)>, Failure> {
+    const FORM: &str = "a line is HOSTNQN KEY; `nvme gen-tls-key` makes keys";
+    read_with(path, FORM, |line| {
+        let Some((hostnqn, words)) = host(line)? else {
+            return Ok(None);
+        };
+        let [key] = words[..] else {
+            return Err("it has not one key".to_owned());
+        };
+        let psk = Psk::parse(key).map_err(|problem| format!("the key is none: {problem}"))?;
+        Ok(Some((hostnqn, psk)))
+    })
+}
+
+fn read_with<T>(
+    path: &Path,
+    form: &str,
+    entry: impl Fn(&str) -> Result<Option<(String, T)>, String>,
+) -> Result<Vec<(String, T)>, Failure> {
     let name = path.display();
     let failed = |error| Failure::input(anyhow::anyhow!("{name}: {error}"));
     let text = Zeroizing::new(std::fs::read_to_string(path).map_err(failed)?);
@@ -30,23 +60,26 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
             metadata.mode() & 0o777
         );
     }
-    let entries = parse(&text).map_err(|(line, problem)| {
-        Failure::input(anyhow::anyhow!("{name}:{line}: {problem}; {FORM}"))
+    let entries = parse(&text, entry).map_err(|(line, problem)| {
+        Failure::input(anyhow::anyhow!("{name}:{line}: {problem}; {form}"))
     })?;
     if entries.is_empty() {
-        return Err(Failure::input(anyhow::anyhow!("{name}: no host; {FORM}")));
+        return Err(Failure::input(anyhow::anyhow!("{name}: no host; {form}")));
     }
     Ok(entries)
 }
 
 /// The entries of a text, or the number of the first line that is wrong, and why.
-fn parse(text: &str) -> Result<Vec<HostSecret>, (usize, String)> {
-    let mut entries: Vec<HostSecret> = Vec::new();
+fn parse<T>(
+    text: &str,
+    entry: impl Fn(&str) -> Result<Option<(String, T)>, String>,
+) -> Result<Vec<(String, T)>, (usize, String)> {
+    let mut entries: Vec<(String, T)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let entry = entry(line).map_err(|problem| (number, problem))?;
         let Some(entry) = entry else { continue };
-        let nqn = &entry.hostnqn;
-        if entries.iter().any(|other| other.hostnqn == *nqn) {
+        let nqn = &entry.0;
+        if entries.iter().any(|(other, _)| other == nqn) {
             return Err((number, format!("host {nqn} has an entry already")));
         }
         entries.push(entry);
@@ -54,8 +87,8 @@ fn parse(text: &str) -> Result<Vec<HostSecret>, (usize, String)> {
     Ok(entries)
 }
 
-/// The entry of a line; `None` if it is empty or a comment.
-fn entry(line: &str) -> Result<Option<HostSecret>, String> {
+/// The host of a line and its other words; `None` if it is empty or a comment.
+fn host(line: &str) -> Result<Option<(String, Vec<&str>)>, String> {
     let mut words = line.split_whitespace();
     let Some(hostnqn) = words.next().filter(|word| !word.starts_with('#')) else {
         return Ok(None);
@@ -66,6 +99,15 @@ fn entry(line: &str) -> Result<Option<HostSecret>, String> {
             "it does not start with the name of a host, \"nqn.YYYY-MM.DOMAIN:...\"".to_owned(),
         );
     }
+    Ok(Some((hostnqn.to_owned(), words.collect())))
+}
+
+/// The entry of a line about DH-HMAC-CHAP.
+fn entry(line: &str) -> Result<Option<(String, HostSecret)>, String> {
+    let Some((hostnqn, words)) = host(line)? else {
+        return Ok(None);
+    };
+    let mut words = words.into_iter();
     let key = |what: &str, word: &str| {
         Secret::parse(word).map_err(|problem| format!("the {what} is none: {problem}"))
     };
@@ -76,11 +118,12 @@ fn entry(line: &str) -> Result<Option<HostSecret>, String> {
     if words.next().is_some() {
         return Err("it has more than two keys".to_owned());
     }
-    Ok(Some(HostSecret {
-        hostnqn: hostnqn.to_owned(),
+    let secret = HostSecret {
+        hostnqn: hostnqn.clone(),
         host,
         controller,
-    }))
+    };
+    Ok(Some((hostnqn, secret)))
 }
 
 #[cfg(test)]
@@ -94,10 +137,10 @@ mod tests {
         let text = format!(
             "# hosts\n\nnqn.2026-01.a {KEY}\n  nqn.2026-01.b\t{KEY} {KEY}  \n#nqn.2026-01.c {KEY}\n"
         );
-        let entries = parse(&text).unwrap();
+        let entries = parse(&text, entry).unwrap();
         let shape: Vec<_> = entries
             .iter()
-            .map(|entry| (entry.hostnqn.as_str(), entry.controller.is_some()))
+            .map(|(name, entry)| (name.as_str(), entry.controller.is_some()))
             .collect();
         assert_eq!(shape, [("nqn.2026-01.a", false), ("nqn.2026-01.b", true)]);
     }
@@ -127,7 +170,7 @@ mod tests {
             ),
         ] {
             let text = format!("# comment\n{line}\n");
-            let (at, message) = parse(&text).unwrap_err();
+            let (at, message) = parse(&text, entry).unwrap_err();
             assert_eq!(at, 1 + line.lines().count());
             assert!(message.contains(problem), "{message}");
             assert!(!message.contains("AAE"), "{message}");

@@ -389,7 +389,7 @@ pub(crate) struct Asking {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     slowest: Option<u16>,
     /// Try this cause only (may be given several times): read, write, finish, reset, write-erase,
-    /// collection, bookkeeping, firmware, link
+    /// fold, collection, bookkeeping, firmware, link
     #[arg(long, value_name = "CAUSE", value_parser = factor)]
     without: Vec<Factor>,
     /// The cause is gone from so long before the submission of a command on

@@ -260,11 +260,12 @@ impl Metrics {
     /// jobs wrote nothing to, and of those without something that writes on its own: there
     /// it is [`Self::add_totals`]' value.
     pub(crate) fn add_flash(&mut self, totals: &Totals, ftl: Option<&FtlWork>) {
-        let programmed =
-            totals.host_program_bytes + totals.fill_program_bytes + totals.collect_program_bytes;
+        let programmed = totals.programmed_bytes();
         let written = match ftl {
             Some(ftl) => ftl.done.host_blocks * u64::from(ftl.block_bytes),
-            None if totals.collect_program_bytes > 0 => totals.host_write_bytes,
+            None if totals.collect_program_bytes + totals.fold_program_bytes > 0 => {
+                totals.host_write_bytes
+            }
             None => 0,
         };
         if written > 0 {

@@ -120,7 +120,7 @@ const fn kind_of(state: ZoneState) -> ZoneKind {
 fn numbers(present: &Present<'_, Served>) -> (Snapshot, Layout) {
     let (subsystem, drive) = (&*present.backend, drive(present));
     let (activity, config) = (subsystem.activity(), drive.config());
-    let server = present.server;
+    let server = &*present.server;
     let used = Operation::ALL
         .into_iter()
         .map(|operation| (operation, activity.latency(operation)))

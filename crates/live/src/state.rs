@@ -56,6 +56,7 @@ pub fn render(snapshot: &Snapshot) -> String {
             "host_programmed_bytes": totals.host_program_bytes,
             "finish_programmed_bytes": totals.fill_program_bytes,
             "collect_programmed_bytes": totals.collect_program_bytes,
+            "fold_programmed_bytes": totals.fold_program_bytes,
             "write_amplification": totals.dlwa(),
             "erased_blocks": totals.erased_blocks,
             "resets": totals.resets,

@@ -1,5 +1,5 @@
 //! In-band authentication: the messages of DH-HMAC-CHAP, and the text form of
-//! its secrets.
+//! its secrets; the text form of pre-shared keys of TLS.
 //!
 //! Source: NVMe base specification 2.0, section 8.13.5.
 //!
@@ -12,12 +12,14 @@
 //! [`AuthenticationReceive`]: crate::fabrics::AuthenticationReceive
 
 mod message;
+mod psk;
 mod secret;
 
 pub use message::{
     Challenge, Failure, MessageHeader, Negotiate, ProtocolDescriptor, Reply, Success1, Success2,
 };
-pub use secret::{Secret, SecretError};
+pub use psk::{Psk, PskError};
+pub use secret::{Secret, SecretError, write_base64};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

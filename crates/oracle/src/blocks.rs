@@ -121,8 +121,10 @@ pub struct Blocks {
     groups: BTreeMap<u32, Groups>,
     /// Belongs to the next group.
     next: Vec<Under>,
-    /// Pages that were programmed by groups.
-    programmed_pages: u64,
+    /// Bytes of pages of the blocks of zones, and of an SLC cache.
+    page_bytes: (u64, u64),
+    /// Bytes of pages that were programmed by groups.
+    programmed_bytes: u64,
     /// Bytes that the drive counts as programmed besides: before the log, and at once
     /// when power was lost.
     other_bytes: Option<u64>,
@@ -155,7 +157,11 @@ impl Blocks {
             blocks: vec![block; counts.len()],
             groups: BTreeMap::new(),
             next: Vec::new(),
-            programmed_pages: 0,
+            page_bytes: (
+                config.geometry.page_bytes.into(),
+                config.slc_cache.map_or(0, |cache| cache.page_bytes.into()),
+            ),
+            programmed_bytes: 0,
             other_bytes: Some(0),
             owners: Owners::new(drive),
             has_news: true,
@@ -271,8 +277,14 @@ impl Blocks {
             }
             BlockEvent::Erase { block } => self.erase(block),
             BlockEvent::Submitted { token } => {
-                let is_program = |of: &&Under| matches!(of, Under::Program { .. });
-                self.programmed_pages += self.next.iter().filter(is_program).count() as u64;
+                let bytes = self.next.iter().map(|of| match of {
+                    Under::Program { block, .. } if self.owners.is_of_cache(*block) => {
+                        self.page_bytes.1
+                    }
+                    Under::Program { .. } => self.page_bytes.0,
+                    Under::Erase { .. } => 0,
+                });
+                self.programmed_bytes += bytes.sum::<u64>();
                 let groups = self.groups.entry(token).or_default();
                 groups.number += 1;
                 groups.under.append(&mut self.next);
@@ -372,9 +384,12 @@ impl Blocks {
         self.owners.forgive(drive);
     }
 
-    /// The block and the place in it of a logical block of a physical zone; `None`: a finish
-    /// gave it back.
+    /// The block and the place in it of a logical block of a physical zone, in the SLC cache if
+    /// the drive says so; `None`: a finish gave it back.
     fn place_of(&self, drive: &Drive, physical: u32, lba: u32) -> Option<(usize, usize)> {
+        if let Some((block, place)) = drive.flash().cached_block(physical, lba) {
+            return Some((block, place as usize));
+        }
         let page = lba / self.page_lbas;
         let line = page / drive.flash().layout().width();
         let place = line % self.pages_per_block * self.page_lbas + lba % self.page_lbas;
@@ -399,12 +414,8 @@ impl Blocks {
         let totals = drive.totals();
         assert_eq!(totals.erased_blocks, erased, "blocks erased");
         if let Some(other) = self.other_bytes {
-            let bytes = totals.host_program_bytes
-                + totals.fill_program_bytes
-                + totals.collect_program_bytes;
-            let page_bytes = u64::from(drive.config().geometry.page_bytes);
-            let pages = self.programmed_pages * page_bytes;
-            assert_eq!(bytes, pages + other, "bytes programmed");
+            let bytes = totals.programmed_bytes();
+            assert_eq!(bytes, self.programmed_bytes + other, "bytes programmed");
         }
         for zone in self.owners.zones_to_check(drive) {
             let held = self.check_data(drive, zone);

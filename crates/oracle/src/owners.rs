@@ -55,6 +55,8 @@ pub(crate) struct Owners {
     given_up: Vec<u32>,
     /// By block: the zone whose data it holds, for certain.
     held_by: Vec<Option<u32>>,
+    /// By block: it is of an SLC cache, and of no zone.
+    of_cache: Vec<bool>,
     resets: u64,
 }
 
@@ -73,6 +75,9 @@ impl Owners {
             zones: zones.collect(),
             given_up: vec![0; blocks],
             held_by: vec![None; blocks],
+            of_cache: (0..blocks)
+                .map(|block| drive.flash().is_of_cache(block))
+                .collect(),
             resets: drive.totals().resets,
         }
     }
@@ -166,7 +171,9 @@ impl Owners {
         for &block in given_up {
             self.given_up[block] = self.given_up[block].saturating_add(1);
         }
-        for &block in &seen.erased {
+        // Those of a cache are erased when it likes: at rest, what zones hold is looked at.
+        let of_zones = seen.erased.iter().filter(|of| !self.of_cache[**of]);
+        for &block in of_zones {
             if let Some(zone) = self.held_by[block] {
                 panic!("block {block} is erased with data of zone {zone}, which was not reset");
             }
@@ -192,8 +199,14 @@ impl Owners {
         zones.filter(is_changed).collect()
     }
 
+    /// Whether a block is one of an SLC cache.
+    pub(crate) fn is_of_cache(&self, block: usize) -> bool {
+        self.of_cache[block]
+    }
+
     /// A zone has data in these blocks, and nothing runs.
-    pub(crate) fn holds(&mut self, zone: ZoneId, blocks: Vec<usize>) {
+    pub(crate) fn holds(&mut self, zone: ZoneId, mut blocks: Vec<usize>) {
+        blocks.retain(|block| !self.of_cache[*block]);
         let of = &mut self.zones[zone.0 as usize];
         for block in &of.held {
             self.held_by[*block] = None;

@@ -259,14 +259,20 @@ mod tests {
 
     #[test]
     fn many_resources_become_groups_and_lose_nothing() {
-        let resources: Vec<BusyByCause> = (0..130).map(|n| [n, 1, 0, 0, 2]).collect();
+        let row = |first, last| {
+            let mut row = BusyByCause::default();
+            row[0] = first;
+            row[row.len() - 1] = last;
+            row
+        };
+        let resources: Vec<BusyByCause> = (0..130).map(|n| row(n, 1)).collect();
         let data = BusyData::of(&resources);
         assert_eq!(
             (data.count, data.per_group, data.busy_ns.len()),
             (130, 3, 44)
         );
-        assert_eq!(data.busy_ns[0], [1 + 2, 3, 0, 0, 6]);
-        assert_eq!(data.busy_ns[43], [129, 1, 0, 0, 2]);
+        assert_eq!(data.busy_ns[0], row(1 + 2, 3));
+        assert_eq!(data.busy_ns[43], row(129, 1));
         let few = BusyData::of(&resources[..64]);
         assert_eq!((few.per_group, few.busy_ns.len()), (1, 64));
         assert_eq!(BusyData::of(&[]).busy_ns.len(), 0);

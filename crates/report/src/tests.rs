@@ -8,7 +8,7 @@ use zonelab_lab::metrics::Metrics;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{Scope, Summary};
 use zonelab_lab::run::{DriveMeasured, JobMeasured, ZoneHistory};
-use zonelab_ssd::account::Totals;
+use zonelab_ssd::account::{BusyByCause, Cause, Totals};
 
 use super::*;
 
@@ -48,6 +48,13 @@ x = "axis"
 y = "kiops"
 "#;
 
+/// Busy for so many nanoseconds with reads of hosts, and with nothing else.
+fn reading(ns: u64) -> BusyByCause {
+    let mut busy = BusyByCause::default();
+    busy[Cause::HostRead as usize] = ns;
+    busy
+}
+
 fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
     let mut metrics = Metrics::default();
     metrics.values.insert("kiops", kiops);
@@ -75,8 +82,8 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             busy_ns: Default::default(),
             resources: (1, 2),
             detail: PointDetail {
-                channels: vec![[1, 0, 0, 0, 0]],
-                units: vec![[2, 0, 0, 0, 0]; 2],
+                channels: vec![reading(1)],
+                units: vec![reading(2); 2],
                 erasures: [(0, 8)].into(),
                 wear_map: None,
             },
@@ -198,7 +205,7 @@ fn points_carry_what_was_measured() {
     assert_eq!(point["x"], "2");
     assert_eq!(
         point["units"]["busy_ns"],
-        serde_json::json!([[2, 0, 0, 0, 0], [2, 0, 0, 0, 0]])
+        serde_json::json!([reading(2), reading(2)])
     );
     assert_eq!(
         point["jobs"][0]["throughput"]["operations"],
@@ -245,7 +252,7 @@ fn the_page_uses_the_colours_of_the_figures() {
 #[test]
 fn every_state_and_cause_has_a_colour() {
     let style = zonelab_page::STYLE;
-    for cause in 0..zonelab_ssd::account::Cause::ALL.len() {
+    for cause in 0..Cause::ALL.len() {
         assert!(style.contains(&format!(".c{cause} {{")), "{cause}");
         assert_eq!(
             style.matches(&format!("--c{cause}: #")).count(),

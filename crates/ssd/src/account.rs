@@ -18,16 +18,31 @@ pub enum Cause {
     ResetErase,
     /// Erasure before a write can go to recycled flash.
     WriteErase,
+    /// Garbage collection of a conventional namespace reads what it moves.
+    CollectRead,
+    /// It writes what it moves.
+    CollectWrite,
+    /// Erasure by the reset of a zone that it has emptied, and before what it writes.
+    CollectErase,
+    /// A write of a part of a mapping unit of a conventional namespace reads the unit.
+    ModifyRead,
+    /// Reads, programs and erasures that move data out of the SLC cache.
+    Fold,
 }
 
 impl Cause {
     /// All causes, in the order of their columns in output.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 10] = [
         Self::HostRead,
         Self::HostWrite,
         Self::FinishFill,
         Self::ResetErase,
         Self::WriteErase,
+        Self::CollectRead,
+        Self::CollectWrite,
+        Self::CollectErase,
+        Self::ModifyRead,
+        Self::Fold,
     ];
 
     /// Name in output.
@@ -39,7 +54,36 @@ impl Cause {
             Self::FinishFill => "finish-fill",
             Self::ResetErase => "reset-erase",
             Self::WriteErase => "write-erase",
+            Self::CollectRead => "collect-read",
+            Self::CollectWrite => "collect-write",
+            Self::CollectErase => "collect-erase",
+            Self::ModifyRead => "modify-read",
+            Self::Fold => "fold",
         }
+    }
+
+    /// The cause of erasures that come before programs of this one.
+    #[inline]
+    pub(crate) const fn of_erasure_before(self) -> Self {
+        match self {
+            Self::CollectWrite => Self::CollectErase,
+            _ => Self::WriteErase,
+        }
+    }
+
+    /// It programs.
+    #[must_use]
+    pub const fn is_program(self) -> bool {
+        matches!(
+            self,
+            Self::HostWrite | Self::FinishFill | Self::CollectWrite
+        )
+    }
+
+    /// It reads.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::HostRead | Self::CollectRead | Self::ModifyRead)
     }
 }
 
@@ -191,6 +235,9 @@ pub struct Totals {
     /// part of a snapshot keeps it.
     #[serde(skip)]
     pub collect_program_bytes: u64,
+    /// Bytes programmed by folds from an SLC cache. Its part of a snapshot keeps it.
+    #[serde(skip)]
+    pub fold_program_bytes: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
     /// Zones reset.
@@ -211,6 +258,7 @@ impl Totals {
             host_program_bytes: self.host_program_bytes - earlier.host_program_bytes,
             fill_program_bytes: self.fill_program_bytes - earlier.fill_program_bytes,
             collect_program_bytes: self.collect_program_bytes - earlier.collect_program_bytes,
+            fold_program_bytes: self.fold_program_bytes - earlier.fold_program_bytes,
             erased_blocks: self.erased_blocks - earlier.erased_blocks,
             resets: self.resets - earlier.resets,
             finishes: self.finishes - earlier.finishes,
@@ -226,6 +274,7 @@ impl Totals {
             self.host_program_bytes,
             self.fill_program_bytes,
             self.collect_program_bytes,
+            self.fold_program_bytes,
             self.erased_blocks,
             self.resets,
             self.finishes,
@@ -240,10 +289,16 @@ impl Totals {
     /// host wrote. `None` before the host wrote anything.
     #[must_use]
     pub fn dlwa(&self) -> Option<f64> {
-        (self.host_write_bytes > 0).then(|| {
-            let programmed =
-                self.host_program_bytes + self.fill_program_bytes + self.collect_program_bytes;
-            programmed as f64 / self.host_write_bytes as f64
-        })
+        (self.host_write_bytes > 0)
+            .then(|| self.programmed_bytes() as f64 / self.host_write_bytes as f64)
+    }
+
+    /// Bytes programmed, for whatever reason.
+    #[must_use]
+    pub const fn programmed_bytes(&self) -> u64 {
+        self.host_program_bytes
+            + self.fill_program_bytes
+            + self.collect_program_bytes
+            + self.fold_program_bytes
     }
 }

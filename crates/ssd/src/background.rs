@@ -6,6 +6,7 @@
 //! * [`Fill`] programs the rest of a zone in device writes of a granularity,
 //!   the next when the previous is done, with a pause between them, yielding
 //!   to host I/O or not.
+//! * [`Fold`] moves data from the SLC cache to the blocks of their zones: see `folding`.
 //! * [`MetadataUpdate`] is what a reset costs the firmware: see `bookkeeping`.
 //! * [`EraseAll`] issues all erasures of a zone at once; [`Erase`] takes them
 //!   block by block, one [`Task::Step`] per plane of the zone, each yielding to
@@ -19,6 +20,7 @@ mod bookkeeping;
 mod drive;
 mod erasures;
 mod fill;
+mod folding;
 mod freeing;
 mod invariants;
 mod preemptive;
@@ -28,12 +30,14 @@ use std::collections::VecDeque;
 
 use zonelab_device::Nanos;
 
+use crate::account::Cause;
 use crate::config::{FinishConfig, ResetConfig};
 use crate::drive::{Core, Drive};
 use crate::event::Event;
 use crate::slab::Slab;
 use bookkeeping::MetadataUpdate;
 use fill::Fill;
+use folding::{Fold, Folding};
 pub use freeing::Freed;
 use freeing::Freeing;
 use preemptive::{Preemptive, ZoneErase};
@@ -59,6 +63,8 @@ pub(crate) struct Background {
     preemptive: Option<Box<Preemptive>>,
     /// How long flash takes to be free again.
     freeing: Freeing,
+    /// What is folded from the SLC cache, if there is one.
+    folding: Option<Box<Folding>>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,12 +74,16 @@ enum Task {
     Step(Step),
     Metadata(MetadataUpdate),
     Zone(ZoneErase),
+    Fold(Fold),
+    /// A row of the SLC cache is being erased.
+    EraseRow,
 }
 
 /// Erasing all stale blocks of a physical zone at once.
 #[derive(Clone, Debug)]
 struct EraseAll {
     physical: u32,
+    cause: Cause,
     request: Option<u32>,
     /// Blocks before this one are to be erased.
     end_block: u32,
@@ -86,6 +96,7 @@ struct EraseAll {
 #[derive(Clone, Debug)]
 struct Erase {
     physical: u32,
+    cause: Cause,
     request: Option<u32>,
     /// Blocks before this one are to be erased.
     end_block: u32,
@@ -127,6 +138,7 @@ impl Background {
             updating: None,
             updates_waiting: VecDeque::new(),
             freeing: Freeing::default(),
+            folding: None,
         }
     }
 
@@ -162,10 +174,10 @@ impl Background {
     /// The request that a task does its work for and that waits for it.
     pub(crate) fn request_of_task(&self, task: u32) -> Option<u32> {
         match self.tasks.get(task)? {
-            Task::Fill(fill) => Some(fill.request),
+            Task::Fill(fill) => fill.request,
             Task::EraseAll(erase) => erase.request,
             Task::Step(step) => self.erasures[step.erasure].request,
-            Task::Metadata(_) | Task::Zone(_) => None,
+            Task::Metadata(_) | Task::Zone(_) | Task::Fold(_) | Task::EraseRow => None,
         }
     }
 

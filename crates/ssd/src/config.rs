@@ -7,9 +7,11 @@
 
 mod buffer;
 mod front_end;
+mod log;
 mod management;
 mod mapping;
 mod media;
+mod slc_cache;
 
 use core::ops::Range;
 
@@ -17,9 +19,11 @@ use zonelab_device::{CopyLimits, NamespaceId};
 
 pub use buffer::*;
 pub use front_end::*;
+pub use log::*;
 pub use management::*;
 pub use mapping::*;
 pub use media::*;
+pub use slc_cache::*;
 
 /// Everything that describes one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +48,9 @@ pub struct DriveConfig {
     pub front_end: FrontEndConfig,
     /// Where writes wait for the flash; `None`: they complete when they are programmed.
     pub write_buffer: Option<WriteBufferConfig>,
+    /// Blocks of the flash that take what leaves the write buffer, as SLC, until it is folded;
+    /// `None`: it goes to the blocks of its zones. Needs a write buffer.
+    pub slc_cache: Option<SlcCacheConfig>,
     /// What Zone Finish does to the flash.
     pub finish: FinishConfig,
     /// What Zone Reset does to the flash.
@@ -62,13 +69,16 @@ impl DriveConfig {
     #[must_use]
     pub fn has_handles(&self) -> bool {
         let has = |of: &NamespaceConfig| {
-            matches!(
-                of.kind,
-                NamespaceKind::Conventional {
-                    handles: Some(_),
-                    ..
-                }
-            )
+            matches!(of.kind, NamespaceKind::Conventional(log) if log.handles.is_some())
+        };
+        self.namespaces.iter().any(has)
+    }
+
+    /// Whether the log of a namespace keeps how old what it holds is.
+    pub(crate) fn has_ages(&self) -> bool {
+        let has = |of: &NamespaceConfig| {
+            matches!(of.kind, NamespaceKind::Conventional(log)
+                if log.collection == CollectionPolicy::CostBenefit)
         };
         self.namespaces.iter().any(has)
     }
@@ -134,43 +144,7 @@ pub enum NamespaceKind {
     Zoned,
     /// Blocks that can be written in any order (NVM command set): the zones
     /// are those of a log that the drive keeps. See `docs/models/conventional.md`.
-    Conventional {
-        /// Zones beyond what the host can address: over-provisioning; at least
-        /// [`NamespaceConfig::spare_zones_min`].
-        spare_zones: u32,
-        /// Flexible data placement: handles that the host chooses among with each
-        /// write; `None`: it has one, which the drive chose.
-        handles: Option<ReclaimUnitHandles>,
-    },
-}
-
-/// Reclaim unit handles of a conventional namespace (flexible data placement, NVMe
-/// base specification 2.1, section 8.1.10). See `docs/models/fdp.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReclaimUnitHandles {
-    /// Number of them, 1 to [`ReclaimUnitHandles::MAX`].
-    pub count: u32,
-    /// Whether collection keeps their data apart.
-    pub isolation: Isolation,
-}
-
-impl ReclaimUnitHandles {
-    /// Most reclaim unit handles of all namespaces of a drive.
-    pub const MAX: u32 = 128;
-    /// What a conventional namespace without any of its own has: one.
-    pub const ONE: Self = Self {
-        count: 1,
-        isolation: Isolation::Initially,
-    };
-}
-
-/// Whether collection keeps data of different reclaim unit handles apart (RUHT).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
-    /// It may move data of several handles into one reclaim unit.
-    Initially,
-    /// It moves data of each handle into reclaim units of their own.
-    Persistently,
+    Conventional(LogConfig),
 }
 
 impl NamespaceConfig {
@@ -201,8 +175,8 @@ impl NamespaceConfig {
     pub const fn size_lbas(&self, zones: &ZonesConfig) -> u64 {
         match self.kind {
             NamespaceKind::Zoned => self.zones as u64 * zones.size_lbas,
-            NamespaceKind::Conventional { spare_zones, .. } => {
-                self.zones.saturating_sub(spare_zones) as u64 * zones.capacity_lbas
+            NamespaceKind::Conventional(log) => {
+                self.zones.saturating_sub(log.spare_zones) as u64 * zones.capacity_lbas
             }
         }
     }

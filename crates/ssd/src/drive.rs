@@ -62,13 +62,17 @@ impl Drive {
         let core = Core::new(config);
         let layout = core.flash.layout();
         let buffer = |buffer| Box::new(WriteBuffer::new(buffer, config, layout.page_lbas()));
-        Self {
+        let mut drive = Self {
             conventional: Conventional::all(config, &core.zones),
             background: Background::new(config.finish, config.reset, layout.groups()),
             buffer: config.write_buffer.as_ref().map(buffer),
             copies: Copies::default(),
             core,
-        }
+        };
+        drive
+            .background
+            .resume_folding(&mut drive.core, Nanos::ZERO);
+        drive
     }
 }
 
@@ -126,7 +130,7 @@ impl DriveModel for Drive {
             "time goes back from {} to {to}",
             self.core.now
         );
-        if !self.is_due(to) {
+        if !self.core.is_due(to) {
             self.core.now = to;
             return;
         }
@@ -142,12 +146,6 @@ impl DriveModel for Drive {
 }
 
 impl Drive {
-    /// Whether something has come about, or does by `to`.
-    #[inline]
-    fn is_due(&self, to: Nanos) -> bool {
-        !self.core.backlog.is_empty() || self.core.events.next_at().is_some_and(|at| at <= to)
-    }
-
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         assert!(
             now >= self.core.now,
@@ -193,11 +191,14 @@ impl Drive {
             }
             Event::Task(wakeup) => self.task_wakes(wakeup),
             Event::Request(request) => self.step(request),
+            Event::Line => self.go_on_in_line(),
             Event::Drain => {
                 if let Some((buffer, mut below)) = self.back_end().with_buffer() {
                     buffer.drain_on(&mut below);
                 }
             }
+            // It is asked for after each event.
+            Event::Fold => {}
             Event::Quiet => {
                 if let Some(buffer) = &self.buffer {
                     buffer.media_is_quiet(&mut self.core);

@@ -29,6 +29,10 @@ pub enum Event {
     /// No program is under way in the media, whose pages were held
     /// for a while ([`crate::media`]).
     Quiet,
+    /// The front end can turn to commands that wait in line ([`crate::window`]).
+    Line,
+    /// The host may have been idle for so long that the SLC cache is folded.
+    Fold,
 }
 
 /// Bits of an index; three more tell the kind.
@@ -43,9 +47,11 @@ impl Event {
             Self::Channel(i) => (2, i),
             Self::Task(i) => (3, i),
             Self::Request(i) => (4, i),
-            // These two have no index.
+            // These have no index.
             Self::Drain => (5, 0),
             Self::Quiet => (5, 1),
+            Self::Line => (5, 2),
+            Self::Fold => (5, 3),
             Self::Loaded(i) => (6, i),
             Self::Idle(i) => (7, i),
         };
@@ -62,8 +68,12 @@ impl Event {
             2 => Self::Channel(index),
             3 => Self::Task(index),
             4 => Self::Request(index),
-            5 if index == 0 => Self::Drain,
-            5 => Self::Quiet,
+            5 => match index {
+                0 => Self::Drain,
+                1 => Self::Quiet,
+                2 => Self::Line,
+                _ => Self::Fold,
+            },
             6 => Self::Loaded(index),
             _ => Self::Idle(index),
         }
@@ -233,6 +243,7 @@ mod tests {
                 Event::Drain,
                 Event::Loaded(index),
                 Event::Quiet,
+                Event::Fold,
                 Event::Idle(index),
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);

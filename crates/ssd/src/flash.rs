@@ -2,8 +2,10 @@
 //! ([`Blocks`]), and the operations that host and background work turn into ([`Media`]).
 
 mod blocks;
+mod cache;
 mod operations;
 mod placement;
+mod power;
 mod saved;
 mod version_1;
 mod watched;
@@ -11,7 +13,7 @@ mod zones;
 
 use std::ops::Range;
 
-use zonelab_device::{Nanos, ZoneId};
+use zonelab_device::Nanos;
 
 use crate::account::Cause;
 use crate::config::{BufferRelease, DriveConfig, EraseExtent, EraseWhen, MediaConfig};
@@ -23,6 +25,8 @@ use crate::mapping::elements::Elements;
 use crate::media::{FlashKind, FlashOp, Media};
 
 pub use blocks::{BlockState, Blocks};
+use cache::Cache;
+pub(crate) use cache::{Foldable, SavedCache};
 use operations::duration_ns;
 use placement::Placements;
 pub(crate) use saved::{SavedFlash, TOTAL_MAX};
@@ -53,6 +57,10 @@ pub struct Flash {
     blocks: Blocks,
     /// Where pages are, if the write buffer decides that.
     placements: Option<Box<Placements>>,
+    /// What takes the place of the blocks of zones for a while, if there is something.
+    cache: Option<Box<Cache>>,
+    /// Logical blocks of a zone that can be written.
+    capacity_lbas: u32,
     media: Media,
     timing: MediaConfig,
     erase_when: EraseWhen,
@@ -81,7 +89,7 @@ pub struct BlockRange {
     pub count: u32,
 }
 
-/// Logical blocks of a physical zone: where a write goes.
+/// Logical blocks of a physical zone: where a write goes, or what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The physical zone.
@@ -113,6 +121,9 @@ impl Flash {
         let mut flash = Self {
             media: Media::new(layout.channel_of_unit(), geometry.channels, &config.media),
             placements: Placements::new(config, &layout, physical_zones).map(Box::new),
+            cache: Cache::new(config, &layout, physical_zones).map(Box::new),
+            // Fits: see `Layout`.
+            capacity_lbas: config.zones.capacity_lbas as u32,
             pages_per_row: layout.width() * geometry.pages_per_block,
             layout,
             mapping,
@@ -225,19 +236,23 @@ impl Flash {
         self.blocks.done(token);
     }
 
-    /// Reads `range`; the group ends with `token`.
+    /// Reads the blocks of `target`; the group ends with `token`.
     pub fn read(
         &mut self,
         now: Nanos,
-        physical: u32,
-        range: BlockRange,
+        target: Target,
+        cause: Cause,
         token: u32,
         events: &mut EventQueue,
     ) {
+        let Target { physical, range } = target;
         debug_assert!(range.count > 0, "a read has blocks");
         self.ops.clear();
-        self.push_pages(FlashKind::Read, physical, range);
-        self.submit(now, token, Cause::HostRead, events);
+        match self.cache.is_some() {
+            false => self.push_pages(FlashKind::Read, physical, range),
+            true => self.push_reads(physical, range),
+        }
+        self.submit(now, token, cause, events);
     }
 
     /// Programs the pages of `target`, after erasing what must be erased before. Returns
@@ -264,7 +279,7 @@ impl Flash {
         zone.programmed_pages = zone.programmed_pages.max(last_page + 1);
         let mut groups = 1;
         if zone.stale_first < zone.stale_end && self.erase_before(physical, last_page + 1) {
-            self.submit(now, token, Cause::WriteErase, events);
+            self.submit(now, token, cause.of_erasure_before(), events);
             groups += 1;
         }
         self.place(now, physical, (first_page, last_page));
@@ -408,6 +423,9 @@ impl Flash {
 
     /// Programs `range` without time passing, while the drive is off or going off.
     pub(crate) fn settle(&mut self, physical: u32, range: BlockRange) {
+        if self.cache.is_some() {
+            return self.settle_cached(Target { physical, range });
+        }
         let last_page = self.layout.page_of(range.first + range.count - 1);
         let pages = last_page - self.layout.page_of(range.first) + 1;
         self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
@@ -417,48 +435,6 @@ impl Flash {
         self.at_once();
     }
 
-    /// Power is lost at `now`: what runs and waits on the flash is gone. Returns
-    /// when the last of what had been booked would have ended; nothing may be
-    /// submitted before that, since bookings are not taken back.
-    ///
-    /// Which erasures have to be repeated follows from what zones keep.
-    pub fn power_cut(&mut self, channels: u32) -> Nanos {
-        let idle = Media::new(self.layout.channel_of_unit(), channels, &self.timing);
-        let before = std::mem::replace(&mut self.media, idle);
-        self.note(BlockEvent::PowerLoss);
-        self.set_up_media();
-        *self.media.ledger_mut() = before.into_ledger();
-        self.media.ledger().booked_until()
-    }
-
-    /// After a loss of power, of each zone its first `kept_pages` pages hold data: blocks
-    /// of others whose erasure was not over are stale again. What was stale still is.
-    pub(crate) fn blocks_after_power_loss(&mut self, kept_pages: impl Fn(ZoneId) -> u32) {
-        let interrupted = self.blocks.power_was_lost();
-        let on = (&self.layout, &mut self.blocks);
-        self.mapping.power_was_lost(&interrupted, &kept_pages, on);
-        for zone in &mut self.zones {
-            zone.erasures = 0;
-        }
-        self.find_stale(kept_pages);
-        debug_assert!(
-            self.blocks.unfinished().next().is_none(),
-            "nothing is being erased without power"
-        );
-    }
-
-    /// Whether an erasure that is not over is of a block of these pages of a physical zone.
-    pub(crate) fn waits_for_erasure(&self, target: Target, unfinished: &[usize]) -> bool {
-        let Target { physical, range } = target;
-        let pages =
-            self.layout.page_of(range.first)..=self.layout.page_of(range.first + range.count - 1);
-        !unfinished.is_empty()
-            && pages.take(self.pages_per_row as usize).any(|page| {
-                let block = self.block_of_page(physical, page);
-                block.is_some_and(|block| unfinished.binary_search(&block).is_ok())
-            })
-    }
-
     /// Panics unless what the flash knows agrees with itself.
     ///
     /// # Panics
@@ -466,6 +442,9 @@ impl Flash {
     pub fn assert_invariants(&self) {
         self.blocks.assert_invariants();
         self.mapping.assert_invariants(&self.layout, &self.blocks);
+        if let Some(cache) = &self.cache {
+            cache.assert_invariants();
+        }
         for physical in (0..self.layout.groups()).flat_map(|group| self.mapping.invalid(group)) {
             assert!(
                 self.mapping.stale(physical) > 0 || self.is_being_erased(physical),

@@ -55,7 +55,7 @@
 //!
 //! # What is not modelled yet
 //!
-//! Copies within a conventional namespace, and faults of its flash. Conventional
+//! Copies within a conventional namespace. Conventional
 //! zones: NVMe has none (decision 18).
 
 pub mod account;
@@ -86,13 +86,14 @@ pub mod record;
 pub mod slab;
 pub mod snapshot;
 pub mod stored;
+mod window;
 pub mod zones;
 mod zrwa;
 
 pub use background::{Freed, ResetState, ZoneCounts};
 pub use conventional::{
-    PLACEMENT_EVENT_TYPES, PLACEMENT_EVENTS, PlacementEvent, PlacementEventKind, PlacementHandle,
-    PlacementStatistics, PlacementView,
+    LogHealth, PLACEMENT_EVENT_TYPES, PLACEMENT_EVENTS, PlacementEvent, PlacementEventKind,
+    PlacementHandle, PlacementStatistics, PlacementView,
 };
 pub use drive::{Control, ControlError, Drive};
 pub use interface::{DriveModel, FaultTarget};

@@ -176,9 +176,10 @@ impl Core {
 
     /// Makes the flash agree with what is left of the zones.
     fn settle_flash(&mut self, remains: &[Remains]) {
-        let (zones, page_lbas) = (&self.zones, self.flash.layout().page_lbas());
-        let kept = |zone| pages_of(zones.host_lbas(zone), page_lbas);
-        self.flash.blocks_after_power_loss(kept);
+        let zones = &self.zones;
+        // Fits: a zone has fewer than 2^32 blocks.
+        let host_lbas = |zone| zones.host_lbas(zone) as u32;
+        self.flash.blocks_after_power_loss(host_lbas);
         // A zone that lost everything has pages that were begun: they are erased like
         // those of a zone that was reset.
         for &Remains { zone, .. } in remains {
@@ -242,7 +243,8 @@ impl FaultTarget for Drive {
             let range = zone.0..zone.0.saturating_add(1);
             return Err(ControlError::NoSuchZone { range, zones });
         }
-        if log_with(&self.conventional, zone).is_some() {
+        let is_of_log = log_with(&self.conventional, zone).is_some();
+        if is_of_log && to != ZoneState::READ_ONLY {
             return Err(ControlError::Conventional { zone });
         }
         let from = self.core.zones.state(zone);
@@ -319,6 +321,7 @@ impl FaultTarget for Drive {
         self.core.host_in_flight.fill(0);
         self.core.zone_starts.fill(Nanos::ZERO);
         self.core.front = FrontEnd::new(&self.core.config.front_end, self.core.config.lba_bytes);
+        self.core.window.power_cut();
         let booked_until = self
             .core
             .flash
@@ -337,6 +340,7 @@ impl FaultTarget for Drive {
         );
         let ready_at = self.core.ready_at;
         self.background.resume_erasures(&mut self.core, ready_at);
+        self.background.resume_folding(&mut self.core, ready_at);
         PowerLoss {
             lost,
             changes,
@@ -358,12 +362,6 @@ fn assert_possible(remains: &[Remains], zones: &Zones) {
             .all(|of| of.durable_lbas <= zones.host_lbas(of.zone)),
         "nothing is left of a zone that was not written"
     );
-}
-
-/// Pages that the first blocks of a zone touch.
-fn pages_of(lbas: u64, page_lbas: u32) -> u32 {
-    // Fits: a zone has fewer than 2^32 pages.
-    lbas.div_ceil(u64::from(page_lbas)) as u32
 }
 
 /// What is left of each zone that loses blocks, in order.

@@ -25,6 +25,7 @@
 //! assert_eq!(same.zones().active_count(), drive.zones().active_count());
 //! ```
 
+mod shape;
 mod version_1;
 
 use serde::de::DeserializeOwned;
@@ -32,15 +33,15 @@ use serde::{Deserialize, Serialize};
 use zonelab_device::{Nanos, ZoneId};
 
 use crate::account::Totals;
-use crate::config::{
-    DataStore, DriveConfig, MappingConfig, NamespaceConfig, NamespaceKind, ZrwaConfig,
-};
+use crate::config::{DataStore, DriveConfig};
 use crate::contents::Data;
-use crate::conventional::{Conventional, SavedLog, SavedPlacement};
+use crate::conventional::{Ages, Conventional, SavedLog, SavedPlacement};
 use crate::data::{SavedChunk, SparseData};
 use crate::drive::Drive;
-use crate::flash::{SavedFlash, TOTAL_MAX};
+use crate::flash::{SavedCache, SavedFlash, TOTAL_MAX};
 use crate::zones::{SavedZones, Zones};
+
+pub use shape::{check_shape, shape};
 
 const MAGIC: &[u8; 8] = b"ZONELAB\0";
 const VERSION: u32 = 2;
@@ -171,6 +172,15 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
     if let Some(placement) = drive.placement().save() {
         bytes = postcard::to_extend(&placement, bytes).expect("writing to memory does not fail");
     }
+    // The same of drives whose logs keep no ages.
+    if drive.config().has_ages() {
+        let ages: Vec<_> = drive.conventional.iter().map(|of| of.log.ages()).collect();
+        bytes = postcard::to_extend(&ages, bytes).expect("writing to memory does not fail");
+    }
+    // Nor do those of drives without an SLC cache say anything of that.
+    if let Some(cache) = flash.save_cache(drive.core.totals.fold_program_bytes) {
+        bytes = postcard::to_extend(&cache, bytes).expect("writing to memory does not fail");
+    }
     let length = (bytes.len() - HEADER_BYTES) as u64;
     let checksum = crc32c::crc32c(&bytes[HEADER_BYTES..]);
     bytes[..8].copy_from_slice(MAGIC);
@@ -185,7 +195,12 @@ pub fn save(drive: &Drive) -> Result<Vec<u8>, SnapshotError> {
 /// # Errors
 /// All but [`SnapshotError::Busy`] and [`SnapshotError::Outside`]; nothing is loaded then.
 pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotError> {
-    let (body, placement) = read(bytes, config)?;
+    let Saved {
+        body,
+        placement,
+        ages,
+        cache,
+    } = read(bytes, config)?;
     let impossible = |what| SnapshotError::Impossible { what };
     let mut drive = Drive::new(config);
     let count = config.zones.count;
@@ -201,10 +216,14 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
         .flash
         .restore(config, &body.flash)
         .map_err(impossible)?;
+    if let Some(cache) = &cache {
+        drive.core.flash.restore_cache(cache).map_err(impossible)?;
+    }
     check_flash(&drive).map_err(impossible)?;
     drive.core.totals = body.totals;
+    drive.core.totals.fold_program_bytes = cache.map_or(0, |of| of.fold_program_bytes);
     drive.core.totals.collect_program_bytes = body.collect_program_bytes;
-    restore_logs(&mut drive, body.logs)?;
+    restore_logs(&mut drive, body.logs, ages)?;
     if let Some(placement) = placement {
         placement
             .restore(&mut drive.core, &mut drive.conventional)
@@ -214,7 +233,8 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
         .core
         .totals
         .fill_program_bytes
-        .checked_add(drive.core.totals.collect_program_bytes);
+        .checked_add(drive.core.totals.collect_program_bytes)
+        .and_then(|bytes| bytes.checked_add(drive.core.totals.fold_program_bytes));
     let is_possible = programmed.is_some_and(|bytes| bytes <= drive.core.flash.totals().1);
     if drive.core.totals.largest() > TOTAL_MAX || !is_possible {
         return Err(impossible("totals".to_owned()));
@@ -239,11 +259,18 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     drive
         .background
         .resume_erasures(&mut drive.core, Nanos::ZERO);
+    drive
+        .background
+        .resume_folding(&mut drive.core, Nanos::ZERO);
     Ok(drive)
 }
 
 /// Puts the tables of conventional namespaces into a drive whose zones are there.
-fn restore_logs(drive: &mut Drive, logs: Vec<SavedLog>) -> Result<(), SnapshotError> {
+fn restore_logs(
+    drive: &mut Drive,
+    logs: Vec<SavedLog>,
+    ages: Option<Vec<Option<Ages>>>,
+) -> Result<(), SnapshotError> {
     let impossible = |what| SnapshotError::Impossible { what };
     if logs.len() != drive.conventional.len() {
         return Err(impossible(format!("{} logs", logs.len())));
@@ -251,15 +278,42 @@ fn restore_logs(drive: &mut Drive, logs: Vec<SavedLog>) -> Result<(), SnapshotEr
     for (of, saved) in drive.conventional.iter_mut().zip(logs) {
         of.restore(saved, &drive.core.zones).map_err(impossible)?;
     }
+    let Some(ages) = ages else {
+        return Ok(());
+    };
+    if ages.len() != drive.conventional.len() {
+        return Err(impossible(format!("ages of {} logs", ages.len())));
+    }
+    for (of, ages) in drive.conventional.iter_mut().zip(ages) {
+        of.log.restore_ages(ages).map_err(impossible)?;
+    }
     Ok(())
 }
 
-/// The body, and what flexible data placement adds to it, if the bytes are a whole snapshot
-/// of a drive of `config`.
-fn read(
-    bytes: &[u8],
-    config: &DriveConfig,
-) -> Result<(Body, Option<SavedPlacement>), SnapshotError> {
+/// A whole snapshot.
+struct Saved {
+    body: Body,
+    /// What flexible data placement adds to it.
+    placement: Option<SavedPlacement>,
+    /// Ages of what logs hold, if some of them keep any.
+    ages: Option<Vec<Option<Ages>>>,
+    /// What is in an SLC cache.
+    cache: Option<SavedCache>,
+}
+
+impl From<Body> for Saved {
+    fn from(body: Body) -> Self {
+        Self {
+            body,
+            placement: None,
+            ages: None,
+            cache: None,
+        }
+    }
+}
+
+/// A snapshot of a drive of `config`, if the bytes are one.
+fn read(bytes: &[u8], config: &DriveConfig) -> Result<Saved, SnapshotError> {
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(
             if MAGIC.starts_with(&bytes[..bytes.len().min(8)]) && !bytes.is_empty() {
@@ -298,15 +352,28 @@ fn read(
             let what = "version 1 of a drive with flexible data placement".to_owned();
             return Err(SnapshotError::Impossible { what });
         }
-        return Ok((body, None));
+        if config.slc_cache.is_some() {
+            let what = "version 1 of a drive with an SLC cache".to_owned();
+            return Err(SnapshotError::Impossible { what });
+        }
+        return Ok(body.into());
     }
-    let (body, rest): (Body, _) = take(body)?;
+    let (body, mut rest): (Body, _) = take(body)?;
     check_shape(&body.shape, config)?;
-    let placement = match config.has_handles() {
-        true => Some(take_all(rest)?),
-        false => take_all(rest).map(|()| None)?,
-    };
-    Ok((body, placement))
+    let mut saved = Saved::from(body);
+    if config.has_handles() {
+        let (placement, behind) = take(rest)?;
+        (saved.placement, rest) = (Some(placement), behind);
+    }
+    if config.has_ages() {
+        let (ages, behind) = take(rest)?;
+        (saved.ages, rest) = (Some(ages), behind);
+    }
+    match config.slc_cache.is_some() {
+        true => saved.cache = Some(take_all(rest)?),
+        false => take_all(rest)?,
+    }
+    Ok(saved)
 }
 
 /// A value from all of some bytes.
@@ -327,140 +394,20 @@ fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), SnapshotError> 
     })
 }
 
-/// What the state of a drive depends on: keys and values. Times, costs and policies are
-/// not here.
-#[must_use]
-pub fn shape(config: &DriveConfig) -> Vec<(String, String)> {
-    let (geometry, zones) = (&config.geometry, &config.zones);
-    let limit =
-        |limit: Option<u32>| limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
-    let mapping = match config.mapping {
-        MappingConfig::Direct => "direct".to_owned(),
-        MappingConfig::Lazy { physical_zones } => {
-            format!("lazy over {physical_zones} physical zones")
-        }
-        MappingConfig::Chunk {
-            chunk_blocks,
-            physical_zones,
-        } => format!("chunks of {chunk_blocks} blocks for {physical_zones} zones"),
-        MappingConfig::Stripe { physical_zones } => format!("stripes for {physical_zones} zones"),
-    };
-    let mut shape: Vec<(String, String)> = [
-        ("geometry.channels", geometry.channels.to_string()),
-        ("geometry.ways", geometry.ways.to_string()),
-        ("geometry.dies", geometry.dies.to_string()),
-        ("geometry.planes", geometry.planes.to_string()),
-        (
-            "geometry.blocks_per_plane",
-            geometry.blocks_per_plane.to_string(),
-        ),
-        (
-            "geometry.pages_per_block",
-            geometry.pages_per_block.to_string(),
-        ),
-        ("geometry.page_bytes", geometry.page_bytes.to_string()),
-        ("lba_bytes", config.lba_bytes.to_string()),
-        ("zones.count", zones.count.to_string()),
-        ("zones.size_lbas", zones.size_lbas.to_string()),
-        ("zones.capacity_lbas", zones.capacity_lbas.to_string()),
-        ("zones.max_active", limit(zones.max_active)),
-        ("zones.max_open", limit(zones.max_open)),
-        ("zones.channels", zones.channels.to_string()),
-        ("zones.ways", zones.ways.to_string()),
-        ("zones.stripe", format!("{:?}", zones.stripe)),
-        (
-            "zones.descriptor_extension_bytes",
-            zones.descriptor_extension_bytes.to_string(),
-        ),
-        ("mapping", mapping),
-        ("data.store", format!("{:?}", config.data)),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .to_vec();
-    // Snapshots of drives with a single namespace say nothing of it, as they always did.
-    if !config.namespaces.is_empty() {
-        shape.push((NAMESPACES.to_owned(), namespaces(config)));
-    }
-    // The same of drives without random write areas.
-    if let Some(zrwa) = &zones.zrwa {
-        let ZrwaConfig {
-            size_lbas,
-            flush_granularity_lbas,
-            max_areas,
-            explicit_flush: _, // no state depends on it
-        } = *zrwa;
-        let areas = limit(max_areas);
-        let value = format!("{areas} of {size_lbas} blocks, by {flush_granularity_lbas}");
-        shape.push((ZRWA.to_owned(), value));
-    }
-    shape
-}
-
-/// Keys of a shape that not every snapshot has, and what a drive without them has.
-const OPTIONAL: [(&str, &str); 2] = [(NAMESPACES, "one with all zones"), (ZRWA, "none")];
-const NAMESPACES: &str = "namespaces";
-const ZRWA: &str = "zones.zrwa";
-
-/// Zones and limits of the namespaces, in words.
-fn namespaces(config: &DriveConfig) -> String {
-    let limit = |limit: Option<u32>| limit.map_or("any".to_owned(), |limit| limit.to_string());
-    let namespace = |of: &NamespaceConfig| {
-        let (active, open) = (limit(of.max_active), limit(of.max_open));
-        match of.kind {
-            NamespaceKind::Zoned => format!("{} zones ({active} active, {open} open)", of.zones),
-            NamespaceKind::Conventional {
-                spare_zones,
-                handles,
-            } => {
-                let handles = handles.map_or(String::new(), |of| {
-                    format!(", {} handles, {:?} isolated", of.count, of.isolation)
-                });
-                format!("a log of {} zones ({spare_zones} spare{handles})", of.zones)
-            }
-        }
-    };
-    let namespaces: Vec<String> = config.namespaces().iter().map(namespace).collect();
-    namespaces.join(", ")
-}
-
-/// Whether a state that depends on `saved` can be that of a drive of `config`.
-///
-/// # Errors
-/// [`SnapshotError::OtherDrive`] with the first difference; [`SnapshotError::Impossible`].
-pub fn check_shape(saved: &[(String, String)], config: &DriveConfig) -> Result<(), SnapshotError> {
-    let here = shape(config);
-    for (key, default) in OPTIONAL {
-        let of = |shape: &[(String, String)]| {
-            let stated = shape.iter().find(|(stated, _)| stated == key);
-            stated.map_or(default.to_owned(), |(_, value)| value.clone())
-        };
-        let (saved, here) = (of(saved), of(&here));
-        if saved != here {
-            let key = key.to_owned();
-            return Err(SnapshotError::OtherDrive { key, saved, here });
-        }
-    }
-    if saved.len() != here.len() {
-        return Err(SnapshotError::Impossible {
-            what: format!("{} settings of a drive", saved.len()),
-        });
-    }
-    match saved.iter().zip(here).find(|(saved, here)| *saved != here) {
-        None => Ok(()),
-        Some(((key, saved), (_, here))) => Err(SnapshotError::OtherDrive {
-            key: key.clone(),
-            saved: saved.clone(),
-            here,
-        }),
-    }
-}
-
 /// Zones, mapping and flash say the same.
 fn check_flash(drive: &Drive) -> Result<(), String> {
     let page_lbas = u64::from(drive.core.flash.layout().page_lbas());
     for zone in (0..drive.core.zones.count()).map(ZoneId) {
-        let pages = drive.core.zones.host_lbas(zone).div_ceil(page_lbas);
+        let mut lbas = drive.core.zones.host_lbas(zone);
         let physical = drive.core.flash.mapping().physical(zone);
+        if let Some(physical) = physical {
+            let (is_all, folded) = drive.core.flash.cached_of(physical, lbas);
+            if !is_all {
+                return Err(format!("the end of zone {} in the SLC cache", zone.0));
+            }
+            lbas = folded;
+        }
+        let pages = lbas.div_ceil(page_lbas);
         let programmed = physical.map_or(0, |physical| drive.core.flash.zone_state(physical).0);
         let is_short = |physical| {
             // Fits: no more than were programmed.

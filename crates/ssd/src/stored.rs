@@ -248,6 +248,7 @@ impl Drive {
         if let Some(checkpoint) = checkpoint.and_then(|bytes| Checkpoint::read(bytes, config)) {
             drive.core.resume_wear(&checkpoint);
         }
+        drive.core.flash.empty_cache();
         drive.back_end().settle_wear().map_err(impossible)?;
         if kept.logs.len() != drive.conventional.len() {
             return Err(impossible(format!("{} logs", kept.logs.len())));
@@ -261,6 +262,9 @@ impl Drive {
         drive
             .background
             .resume_erasures(&mut drive.core, Nanos::ZERO);
+        drive
+            .background
+            .resume_folding(&mut drive.core, Nanos::ZERO);
         drive.core.resets_kept = drive.core.totals.resets;
         drive.core.keep_in(contents);
         if let Some(contents) = drive.core.outside() {

@@ -25,7 +25,7 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, Zo
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, MappingConfig,
+    BufferRelease, DataStore, DriveConfig, FillExtent, FinishConfig, LogConfig, MappingConfig,
     NamespaceConfig, NamespaceKind, Placement, WriteBufferConfig, ZrwaConfig,
 };
 use zonelab_ssd::{Drive, DriveModel, profile};
@@ -37,8 +37,16 @@ use power_cuts::{Disk, Numbers};
 enum Kind {
     Zoned,
     Conventional,
+    /// The same, mapped by several blocks.
+    Units,
     RandomWriteAreas,
     Thin,
+}
+
+impl Kind {
+    fn has_log(self) -> bool {
+        matches!(self, Self::Conventional | Self::Units)
+    }
 }
 
 fn config(kind: Kind) -> DriveConfig {
@@ -50,14 +58,14 @@ fn config(kind: Kind) -> DriveConfig {
     match kind {
         // Longer than a sector: a slot can be torn.
         Kind::Zoned => config.zones.descriptor_extension_bytes = 1024,
-        Kind::Conventional => {
+        Kind::Conventional | Kind::Units => {
             let whole = NamespaceConfig::whole(&config.zones);
             let zoned = NamespaceConfig { zones: 9, ..whole };
             let log = NamespaceConfig {
-                kind: NamespaceKind::Conventional {
-                    spare_zones: 3,
-                    handles: None,
-                },
+                kind: NamespaceKind::Conventional(LogConfig {
+                    mapping_unit_lbas: if kind == Kind::Units { 4 } else { 1 },
+                    ..LogConfig::new(3)
+                }),
                 zones: 7,
                 max_active: None,
                 max_open: None,
@@ -271,7 +279,7 @@ impl Host {
         }
         // It may be there before it is told.
         let before = self.steps();
-        if self.kind == Kind::Conventional && !numbers.one_in(4) {
+        if self.kind.has_log() && !numbers.one_in(4) {
             self.conventional(numbers);
         } else {
             self.zoned(numbers);
@@ -441,7 +449,7 @@ fn history(kind: Kind, seed: u64) -> u64 {
         for _ in 0..commands {
             host.command(&mut numbers);
         }
-        if kind == Kind::Conventional && session == 1 && commands > 140 {
+        if kind.has_log() && session == 1 && commands > 140 {
             assert!(
                 host.drive.totals().collect_program_bytes > 0,
                 "nothing collected"
@@ -476,11 +484,12 @@ fn what_a_flush_covers_outlives_the_machine() {
     let kinds = [
         Kind::Zoned,
         Kind::Conventional,
+        Kind::Units,
         Kind::RandomWriteAreas,
         Kind::Thin,
     ];
     if let Some(seed) = number("ZONELAB_POWER_CUT_SEED") {
-        history(kinds[(seed % 4) as usize], seed);
+        history(kinds[(seed % kinds.len() as u64) as usize], seed);
         return;
     }
     let wanted = number("ZONELAB_POWER_CUTS").unwrap_or(10_000);
@@ -497,7 +506,7 @@ fn what_a_flush_covers_outlives_the_machine() {
                         next.0 += 1;
                         next.0 - 1
                     };
-                    let run = || history(kinds[(seed % 4) as usize], seed);
+                    let run = || history(kinds[(seed % kinds.len() as u64) as usize], seed);
                     match std::panic::catch_unwind(run) {
                         Ok(count) => next.lock().unwrap().1 += count,
                         Err(why) => {

@@ -23,11 +23,11 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, Zo
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::config::{
-    DataStore, DriveConfig, Isolation, MappingConfig, NamespaceConfig, NamespaceKind,
+    DataStore, DriveConfig, Isolation, LogConfig, MappingConfig, NamespaceConfig, NamespaceKind,
     ReclaimUnitHandles, ZrwaConfig,
 };
 use zonelab_ssd::contents::{Contents, ZoneRecord};
-use zonelab_ssd::{Drive, DriveModel, FaultTarget, profile};
+use zonelab_ssd::{Control, Drive, DriveModel, FaultTarget, profile};
 use zonelab_store::{File, Medium, OpenError, Options, Store, create, open};
 
 /// A directory that goes with the test.
@@ -409,10 +409,7 @@ fn conventional() -> DriveConfig {
     let whole = NamespaceConfig::whole(&config.zones);
     let zoned = NamespaceConfig { zones: 8, ..whole };
     let log = NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones: 3,
-            handles: None,
-        },
+        kind: NamespaceKind::Conventional(LogConfig::new(3)),
         zones: 8,
         max_active: None,
         max_open: None,
@@ -424,15 +421,35 @@ fn conventional() -> DriveConfig {
 
 #[test]
 fn a_conventional_namespace_is_collected_and_comes_back() {
-    let config = conventional();
+    for (unit_lbas, sizes) in [(1, 4), (4, 2)] {
+        comes_back(&mapped_by(unit_lbas), sizes);
+    }
+}
+
+/// The same drive, whose table maps so many blocks together.
+fn mapped_by(unit_lbas: u32) -> DriveConfig {
+    let mut config = conventional();
+    if let NamespaceKind::Conventional(log) = &mut config.namespaces[1].kind {
+        log.mapping_unit_lbas = unit_lbas;
+    }
+    profile::check(&config).unwrap();
+    config
+}
+
+/// Writes so many units for each that there is.
+fn comes_back(config: &DriveConfig, sizes: u64) {
     let mut memory = Memory::default();
-    create(&mut memory, &config, Options::default()).unwrap();
-    let mut drive = drive_in(&memory, &config);
+    create(&mut memory, config, Options::default()).unwrap();
+    let mut drive = drive_in(&memory, config);
     let blocks = drive.info().namespaces[1].size_lbas;
+    let NamespaceKind::Conventional(log) = config.namespaces[1].kind else {
+        unreachable!("the second namespace is conventional")
+    };
+    let unit_lbas = u64::from(log.mapping_unit_lbas);
     let mut expected = vec![0_u8; blocks as usize];
     let mut state = 1_u64;
-    // Several times its size, so that most places were collected.
-    for turn in 0..blocks * 4 {
+    // Several times its size, so that places were collected.
+    for turn in 0..blocks * sizes / unit_lbas {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -443,7 +460,7 @@ fn a_conventional_namespace_is_collected_and_comes_back() {
             run(&mut drive, 2, Op::WriteZeroes { slba, nlb }, None);
             expected[block as usize] = 0;
         } else {
-            let data = filled(&config, 1, with);
+            let data = filled(config, 1, with);
             run(&mut drive, 2, Op::Write { slba, nlb }, Some(data));
             expected[block as usize] = with;
         }
@@ -454,12 +471,39 @@ fn a_conventional_namespace_is_collected_and_comes_back() {
         "nothing was collected"
     );
     drop(drive);
-    let mut drive = drive_in(&memory, &config);
+    let mut drive = drive_in(&memory, config);
     drive.assert_invariants();
     for (block, with) in expected.iter().enumerate() {
         let data = read(&mut drive, 2, block as u64, 1);
         assert!(data.iter().all(|byte| byte == with), "block {block}");
     }
+}
+
+#[test]
+fn a_conventional_namespace_knows_which_of_its_zones_have_failed() {
+    let config = conventional();
+    let mut memory = Memory::default();
+    create(&mut memory, &config, Options::default()).unwrap();
+    let mut drive = drive_in(&memory, &config);
+    let (slba, nlb) = (Lba(5), 1);
+    let write = Op::Write { slba, nlb };
+    run(&mut drive, 2, write, Some(filled(&config, 1, 9)));
+    // It has as many spare zones as collection needs.
+    let action = Control::FailZone {
+        zone: ZoneId(8),
+        to: ZoneState::READ_ONLY,
+    };
+    drive.control(drive.now(), &action).unwrap();
+    drive.keep().unwrap();
+    drop(drive);
+    let mut drive = drive_in(&memory, &config);
+    drive.assert_invariants();
+    let health = drive.log_health(NamespaceId(2)).unwrap();
+    assert_eq!((health.spare_left, health.is_read_only), (2, true));
+    let (status, _) = run(&mut drive, 2, write, Some(filled(&config, 1, 1)));
+    assert_eq!(status, Status::NAMESPACE_WRITE_PROTECTED);
+    let data = read(&mut drive, 2, 5, 1);
+    assert!(data.iter().all(|byte| *byte == 9));
 }
 
 /// A conventional namespace with three reclaim unit handles.
@@ -470,10 +514,10 @@ fn placed(isolation: Isolation) -> DriveConfig {
         isolation,
     };
     config.namespaces = vec![NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones: NamespaceConfig::spare_zones_min(Some(handles)),
+        kind: NamespaceKind::Conventional(LogConfig {
             handles: Some(handles),
-        },
+            ..LogConfig::new(NamespaceConfig::spare_zones_min(Some(handles)))
+        }),
         zones: config.zones.count,
         max_active: None,
         max_open: None,

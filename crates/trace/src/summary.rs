@@ -71,15 +71,21 @@ fn busiest(trace: &PointTrace, style: &Style) -> String {
     }
     // Stable: equals stay in the order of their numbers.
     rows.sort_by_key(|(busy, ..)| std::cmp::Reverse(*busy));
-    let causes = Cause::ALL.map(Cause::name).map(|name| format!("{name} %"));
+    // Drives without an SLC cache have nothing to fold.
+    let has_folds = rows.iter().any(|(.., busy)| busy[Cause::Fold as usize] > 0);
+    let causes = match has_folds {
+        true => &Cause::ALL[..],
+        false => &Cause::ALL[..Cause::Fold as usize],
+    };
+    let names_of: Vec<String> = causes.iter().map(|of| format!("{} %", of.name())).collect();
     let mut columns = vec![Column::text("busiest resource"), Column::number("busy %")];
-    columns.extend(causes.iter().map(|name| Column::number(name)));
+    columns.extend(names_of.iter().map(|name| Column::number(name)));
     let mut table = Table::new(columns);
     let names = trace.names();
     for (busy, resource, by_cause) in rows.into_iter().take(RESOURCES) {
         let share = |time: u64| Cell::from(format!("{:.1}", 100.0 * time as f64 / window));
         let mut cells = vec![Cell::from(names.resource(resource)), share(busy)];
-        cells.extend(by_cause.into_iter().map(share));
+        cells.extend(by_cause.into_iter().take(causes.len()).map(share));
         table.push(cells);
     }
     table.to_text(style)

@@ -145,6 +145,9 @@ fn new_seed() -> u32 {
     (RandomState::new().hash_one(()) & u64::from(u32::MAX)) as u32
 }
 
+/// The program with TLS: its library is a package of the workspace, and built anyway.
+const TLS: &str = "zonelab-cli/tls";
+
 /// The steps of the tier `fast`; `has` says which components are installed.
 fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     let step = |name, args: &[&str], component: Option<&'static str>| {
@@ -158,7 +161,11 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     };
     let mut docs = step("documentation", &["doc", "--workspace", "--no-deps"], None);
     docs.command.env("RUSTDOCFLAGS", "-D warnings");
-    let mut tests = step("tests and fuzz targets", &["test", "--workspace"], None);
+    let mut tests = step(
+        "tests and fuzz targets",
+        &["test", "--workspace", "--features", TLS],
+        None,
+    );
     if keep_going {
         tests.command.arg("--no-fail-fast");
     }
@@ -172,6 +179,8 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
             &[
                 "clippy",
                 "--workspace",
+                "--features",
+                TLS,
                 "--all-targets",
                 "--",
                 "-D",
@@ -197,7 +206,7 @@ fn adding(component: &'static str) -> &'static str {
 /// without `--workspace` other features of the libraries would be chosen, and with one of the
 /// two features each the program would be built twice.
 fn of_the_program(command: &'static str, test: &'static str) -> Vec<&'static str> {
-    let features = "zonelab-cli/real-fio,zonelab-cli/real-time";
+    let features = "zonelab-cli/real-fio,zonelab-cli/real-time,zonelab-cli/tls";
     vec![
         command,
         "--workspace",

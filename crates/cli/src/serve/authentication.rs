@@ -7,6 +7,7 @@ use zonelab_live::layer::Served;
 use zonelab_nvme::auth::{DhGroup, Hash};
 use zonelab_target::controller::Authentication;
 
+use super::reload::Watched;
 use crate::exit::Failure;
 use crate::host_keys;
 
@@ -29,6 +30,18 @@ impl AuthenticationArgs {
     /// Whether hosts have to authenticate themselves.
     pub(super) fn is_required(&self) -> bool {
         self.host_key.is_some()
+    }
+
+    /// The file of keys, to be read again when it changes.
+    pub(super) fn watched(&self) -> Option<Watched> {
+        let path = self.host_key.as_deref()?;
+        Some(Watched::new(path, |path| {
+            let hosts = host_keys::read(path)?;
+            Ok(Box::new(|present| {
+                let set = present.backend.set_secrets(present.now, hosts);
+                set.map_err(|error| error.to_string())
+            }))
+        }))
     }
 
     /// Reads the file of keys, if there is one.

@@ -2,11 +2,14 @@
 
 mod authentication;
 pub(crate) mod control;
+mod hosts;
 mod layer;
 mod limits;
 mod logs;
 mod output;
+mod reload;
 mod store;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,6 +29,7 @@ use zonelab_target::server::{LoopHandle, Server, ServerSettings, loop_calls};
 use zonelab_target::tcp;
 
 use authentication::AuthenticationArgs;
+use reload::Watched;
 
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles};
@@ -51,8 +55,14 @@ pub(crate) struct Args {
     /// Let only hosts of this name in; may be repeated
     #[arg(long, value_name = "NQN")]
     allow_host: Vec<String>,
+    /// Let only the hosts in this file in, and each to its namespaces: a TOML file, which is
+    /// read again when it changes, see docs/serve.md
+    #[arg(long, value_name = "FILE")]
+    hosts: Option<PathBuf>,
     #[command(flatten)]
     authentication: AuthenticationArgs,
+    #[command(flatten)]
+    tls: tls::TlsArgs,
     /// Whether written data is kept
     #[arg(long, value_enum, default_value_t = Data::Memory)]
     data: Data,
@@ -165,22 +175,37 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let settings = server_settings(args)?;
     let config = config(args)?;
     let plan = faults(args, &config)?;
+    // Before the files are read, so that no change is missed.
+    let mut watched = watched(args);
     let keys = args.authentication.read()?;
+    let rules = args.hosts.as_deref().map(hosts::read).transpose()?;
     args.logs.start();
     let (drive, found) = store::drive(args, &config)?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
-    let mut subsystem = subsystem(args, (drive, plan), &settings, address)?;
+    let tls = args.tls.bind()?;
+    let tls_address = tls.as_ref().map(|bound| bound.address);
+    let places = (address, tls_address);
+    let mut subsystem = subsystem(args, (drive, plan), &settings, places)?;
     authentication::require(&mut subsystem, keys)?;
+    if let Some(file) = &args.hosts {
+        let set = subsystem.set_hosts(Nanos::ZERO, rules);
+        set.map_err(|error| Failure::input(anyhow::anyhow!("{}: {error}", file.display())))?;
+    }
     let stop = console::interruptible("what is being sent")?;
     let (handle, calls) = loop_calls().map_err(Failure::environment)?;
     let control = args.control.as_deref();
     let _socket = control
         .map(|path| control::open(path, handle.clone()))
         .transpose()?;
+    let nqn = &subsystem.settings().nqn;
+    let tls = tls.map(|bound| tls::answer(bound, nqn, &mut server, handle.clone()));
+    let (_front, keys) = tls.transpose()?.unzip();
+    watched.extend(keys);
+    let _watching = reload::watch(watched, handle.clone())?;
     let web = args.web.map(|web| listen(web, handle)).transpose()?;
-    let places = (address, web.as_ref().map(Listener::address));
+    let places = (address, tls_address, web.as_ref().map(Listener::address));
     let config = subsystem.drive().drive().config();
     let found = found.map(|found| store::Summary::new(args, &found));
     let layer = subsystem.layer().map(FtlLayer::state);
@@ -199,6 +224,23 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// The files that are read again when they change.
+fn watched(args: &Args) -> Vec<Watched> {
+    let hosts = args.hosts.as_deref().map(|path| {
+        Watched::new(path, |path| {
+            let rules = hosts::read(path)?;
+            Ok(Box::new(|present| {
+                let set = present.backend.set_hosts(present.now, Some(rules));
+                set.map_err(|error| error.to_string())
+            }))
+        })
+    });
+    hosts
+        .into_iter()
+        .chain(args.authentication.watched())
+        .collect()
 }
 
 /// Shows what the drive does, until what it returns is dropped.
@@ -274,7 +316,7 @@ fn subsystem(
     args: &Args,
     (drive, plan): (Drive, FaultPlan),
     server: &ServerSettings,
-    address: SocketAddr,
+    (address, tls): (SocketAddr, Option<SocketAddr>),
 ) -> Result<Served, Failure> {
     let default = || format!("nqn.2024-01.io.github.zonelab:{}", drive.config().name);
     let mut settings = SubsystemSettings::new(&args.nqn.clone().unwrap_or_else(default));
@@ -290,11 +332,15 @@ fn subsystem(
     if !args.allow_host.is_empty() {
         settings.allowed_hosts = Some(args.allow_host.clone());
     }
-    if !address.ip().is_unspecified() {
-        settings.addresses.push(DiscoveryAddress {
-            address: address.ip(),
-            port: address.port(),
-        });
+    let places = [(Some(address), false), (tls, true)];
+    for (at, has_tls) in places.into_iter().filter_map(|(at, tls)| Some((at?, tls))) {
+        if !at.ip().is_unspecified() {
+            settings.addresses.push(DiscoveryAddress {
+                address: at.ip(),
+                port: at.port(),
+                has_tls,
+            });
+        }
     }
     let mut drive = FaultyDrive::new(drive, plan);
     let layer = args.layer.start(&args.profile, &mut drive)?;

@@ -20,7 +20,7 @@ pub(super) fn announce(
     args: &Args,
     config: &DriveConfig,
     (settings, store, layer): (&SubsystemSettings, Option<&Summary>, Option<&LayerState>),
-    (address, web): (SocketAddr, Option<SocketAddr>),
+    (address, tls, web): (SocketAddr, Option<SocketAddr>, Option<SocketAddr>),
 ) -> Result<(), Failure> {
     let authenticates = args.authentication.is_required();
     if !address.ip().is_loopback() && !authenticates {
@@ -45,6 +45,7 @@ pub(super) fn announce(
             "schema": 1, "event": "listening", "address": address.ip().to_string(),
             "port": address.port(), "nqn": nqn, "profile": config.name,
             "authentication": authenticates,
+            "tls_port": tls.map(|tls| tls.port()),
             "web": web,
             "store": store.map(Summary::as_json),
             "ftl": layer.map(layer::as_json),
@@ -68,13 +69,17 @@ pub(super) fn announce(
     };
     let on_them = layer.map_or_else(String::new, layer::line);
     let page = web.map_or_else(String::new, |web| format!("What it does: {web}\n"));
+    let secure = tls.map_or_else(String::new, |tls| {
+        let (ip, port) = (tls.ip(), tls.port());
+        format!("With TLS: nvme connect -t tcp -a {ip} -s {port} -n {nqn} --tls\n")
+    });
     console::print(&format!(
         "{}{}{timing}: {count} zones of {size}, {capacity} writable; blocks of {}\n\
          {on_them}{nqn} listens on {address}; on a Linux host:\n\n  \
          modprobe nvme-tcp\n  \
          nvme discover {where_to}\n  \
          nvme connect {where_to} -n {nqn}{key}\n\n\
-         {page}Interrupt it (Ctrl-C) to end.\n",
+         {secure}{page}Interrupt it (Ctrl-C) to end.\n",
         store.map_or_else(String::new, Summary::line),
         config.name,
         fmt_size(block),

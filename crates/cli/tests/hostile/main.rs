@@ -20,4 +20,5 @@ mod manners;
 mod memory;
 mod resets;
 mod server;
+mod tenants;
 mod wire;

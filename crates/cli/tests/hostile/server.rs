@@ -76,6 +76,15 @@ impl Server {
         Host::connect([0, 1], self.address, &self.nqn, 128).unwrap()
     }
 
+    /// A host of another name, without a key.
+    pub(crate) fn try_host(&self, hostnqn: &str) -> std::io::Result<Host> {
+        Host::connect_as(hostnqn, [0, 2], self.address, &self.nqn, 128)
+    }
+
+    pub(crate) fn host_called(&self, hostnqn: &str) -> Host {
+        self.try_host(hostnqn).unwrap()
+    }
+
     fn proc(&self, file: &str) -> String {
         std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap()
     }

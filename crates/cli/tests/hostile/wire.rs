@@ -24,6 +24,8 @@ pub(crate) const R2T: u8 = 0x09;
 
 /// Status codes with their type, as in bits 11:1 of the status field.
 pub(crate) const INVALID_FIELD: u16 = 0x002;
+pub(crate) const INVALID_NAMESPACE: u16 = 0x00b;
+pub(crate) const OPERATION_DENIED: u16 = 0x015;
 pub(crate) const INVALID_PARAMETERS: u16 = 0x182;
 pub(crate) const AUTHENTICATION_REQUIRED: u16 = 0x191;
 
@@ -335,10 +337,21 @@ impl Host {
         subnqn: &str,
         entries: u16,
     ) -> io::Result<Self> {
+        Self::connect_as(HOST, source, to, subnqn, entries)
+    }
+
+    /// The same under another name, whose key is that of [`HOST`].
+    pub(crate) fn connect_as(
+        hostnqn: &str,
+        source: [u8; 2],
+        to: SocketAddr,
+        subnqn: &str,
+        entries: u16,
+    ) -> io::Result<Self> {
         let refused = |what: &str, response: Response| {
             io::Error::other(format!("{what}: status {:#x}", response.status))
         };
-        let connect = Connect::admin(subnqn, HOST);
+        let connect = Connect::admin(subnqn, hostnqn);
         let mut admin = Wire::open(source, to)?;
         let (response, _) = admin.call(&connect.pdu())?;
         if response.status != 0 {
@@ -364,6 +377,34 @@ impl Host {
             io.authenticate(subnqn)?;
         }
         Ok(Self { admin, io })
+    }
+
+    /// Sends a read of the first block of a namespace, and waits for nothing.
+    pub(crate) fn send_read(&mut self, nsid: u32) {
+        let read = about_blocks(entry(0x02, self.io.next_cid(), nsid, 4096), 0, 1);
+        self.io.send(&capsule(read, &[])).unwrap();
+    }
+
+    /// Status and data of a read of the first block of a namespace.
+    pub(crate) fn read_of(&mut self, nsid: u32) -> (u16, Vec<u8>) {
+        self.send_read(nsid);
+        let (response, data) = self.io.response().unwrap();
+        (response.status, data)
+    }
+
+    /// Status of a write of a block that comes with its command.
+    pub(crate) fn write(&mut self, nsid: u32, slba: u64, data: &[u8]) -> u16 {
+        let len = data.len() as u32;
+        let write = about_blocks(in_capsule(0x01, self.io.next_cid(), nsid, len), slba, 1);
+        self.io.call(&capsule(write, data)).unwrap().0.status
+    }
+
+    /// Status of a Zone Management Send about the first zone, or all of them.
+    pub(crate) fn zone_send(&mut self, nsid: u32, action: u8, all: bool) -> u16 {
+        let mut send = entry(0x79, self.io.next_cid(), nsid, 0);
+        send[52] = action;
+        send[53] = u8::from(all);
+        self.io.call(&capsule(send, &[])).unwrap().0.status
     }
 
     /// Reads a block of 4 KiB.

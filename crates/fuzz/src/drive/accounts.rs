@@ -324,6 +324,7 @@ impl Accounts {
             host_program_bytes,
             fill_program_bytes,
             collect_program_bytes,
+            fold_program_bytes,
             erased_blocks: _,
             resets,
             finishes,
@@ -356,6 +357,7 @@ impl Accounts {
             "{fill_program_bytes} bytes filled: {fill:?}"
         );
         assert_eq!(collect_program_bytes, 0, "nothing is collected");
+        assert_eq!(fold_program_bytes, 0, "nothing is folded");
         assert_eq!(resets, self.resets, "zones reset");
         assert_eq!(finishes, self.finishes, "zones finished");
         assert_eq!(

@@ -48,7 +48,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
     let (mapping, thin) = mapping(draw, spare, (zones.count, rows, groups), may_be_thin);
     let physical_zones = mapping.physical_zones(zones.count);
     geometry.blocks_per_plane = physical_zones.div_ceil(groups) * rows + draw.int(0..=2);
-    let front_end = front_end(draw);
+    let mut front_end = front_end(draw);
     let media = media(draw, &geometry, page_lbas);
     let mut write_buffer = draw.maybe(|draw| buffer(draw, &geometry, media.arbitration));
     if let Some(buffer) = &mut write_buffer
@@ -82,6 +82,10 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
         reset.erase = EraseWhen::Thresholds(thresholds(draw, physical_zones.div_ceil(groups)));
         reset.preempt_ns = None;
     }
+    if !thin {
+        // What flash there is when a command has waited for its turn cannot be told before.
+        front_end.max_in_flight_bytes = draw.maybe(|draw| 4_096 << draw.int(0..=8_u32));
+    }
     DriveConfig {
         name: "drawn".to_owned(),
         geometry,
@@ -92,6 +96,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
         media,
         front_end,
         write_buffer,
+        slc_cache: None,
         finish,
         reset,
         mapping,
@@ -376,6 +381,7 @@ fn front_end(draw: &mut Draw<'_>) -> FrontEndConfig {
         link_bytes_per_s: draw.maybe(|draw| draw.pick(&[1_000_000_000, 3_200_000_000, 1_000_000])),
         max_transfer_bytes,
         max_append_bytes,
+        max_in_flight_bytes: None,
         costs: draw
             .maybe(|draw| command_costs(draw, cores))
             .unwrap_or_default(),
@@ -499,6 +505,7 @@ mod tests {
             }
             let fill = match config.finish {
                 FinishConfig::Metadata => "metadata",
+                FinishConfig::AtFold => "at-fold",
                 FinishConfig::Fill { yield_ns: None, .. } => "fill",
                 FinishConfig::Fill {
                     yield_ns: Some(_), ..

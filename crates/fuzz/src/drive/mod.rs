@@ -22,6 +22,7 @@
 
 mod accounts;
 mod actions;
+mod cache;
 mod cells;
 mod config;
 mod log;
@@ -29,6 +30,7 @@ mod session;
 
 use crate::draw::Draw;
 
+pub(crate) use cache::draw_cache;
 pub(crate) use config::draw as draw_config;
 
 /// The target.

@@ -135,6 +135,7 @@ impl Session {
             .submit(now, queue, Tag(tag), command, data)
             .expect("few are in flight");
         self.check_submitted(in_flight);
+        let done = self.wait_for_turn();
         // What is behind a copy may become void while it waits, and so may what is
         // behind that.
         let is_sure = !matches!(command.op, Op::Copy { .. })
@@ -159,7 +160,24 @@ impl Session {
             content,
         };
         self.pending.insert(tag, pending);
+        for completion in done {
+            self.completed(completion);
+        }
         self.check();
+    }
+
+    /// Lets time pass until the front end has turned to the command that was just submitted: what
+    /// it has changed can be seen only then. Gives what completed meanwhile.
+    fn wait_for_turn(&mut self) -> Vec<Completion> {
+        let mut done = Vec::new();
+        while self.drive.waiting() > 0 {
+            let at = self.drive.next_event();
+            let at = at.expect("a command waits for others, which go on");
+            self.log.push(Entry::Advance { to: at });
+            self.drive.advance(at, &mut done);
+            self.now = at;
+        }
+        done
     }
 
     /// Writes that zones had accepted before they were reset may need no program.
@@ -558,7 +576,7 @@ impl Session {
             FinishConfig::Fill {
                 pause_ns, yield_ns, ..
             } => pause_ns.0 + yield_ns.unwrap_or(Nanos::ZERO).0,
-            FinishConfig::Metadata => 0,
+            FinishConfig::Metadata | FinishConfig::AtFold => 0,
         };
         let hold = self.config.reset.preempt_ns.unwrap_or(Nanos::ZERO).0;
         let front = &self.config.front_end;

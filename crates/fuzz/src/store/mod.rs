@@ -14,7 +14,7 @@ mod history;
 mod player;
 mod tape;
 
-use zonelab_ssd::config::{DataStore, DriveConfig, NamespaceConfig, NamespaceKind};
+use zonelab_ssd::config::{DataStore, DriveConfig, LogConfig, NamespaceConfig, NamespaceKind};
 use zonelab_ssd::profile;
 use zonelab_target::controller::formatted;
 
@@ -93,10 +93,7 @@ fn config(draw: &mut Draw<'_>) -> DriveConfig {
             ..whole
         };
         let log = NamespaceConfig {
-            kind: NamespaceKind::Conventional {
-                spare_zones: NamespaceConfig::SPARE_ZONES_MIN,
-                handles: None,
-            },
+            kind: NamespaceKind::Conventional(LogConfig::new(NamespaceConfig::SPARE_ZONES_MIN)),
             zones: log_zones,
             ..zoned
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::contents::Contents;
@@ -31,6 +31,8 @@ pub(super) struct Player {
     next_tag: u32,
     events: u64,
     in_flight: usize,
+    /// Completions that the host has not seen yet.
+    done: Vec<Completion>,
     has_failed: bool,
     /// While this many steps were made, the drive was being formatted.
     formatting: Vec<std::ops::Range<usize>>,
@@ -76,6 +78,7 @@ impl Player {
             now: Nanos::ZERO,
             events: 1,
             in_flight: 0,
+            done: Vec::new(),
             has_failed: false,
             formatting: Vec::new(),
         }
@@ -266,6 +269,13 @@ impl Player {
         self.drive
             .submit(self.now, QueueId(0), tag, Command::on(nsid, op), data)
             .expect("few are in flight, and there is power");
+        // What it has changed can be seen once the front end has turned to it.
+        while self.drive.waiting() > 0 {
+            let at = self.drive.next_event();
+            let at = at.expect("a command waits for others, which go on");
+            self.now = self.now.max(at);
+            self.drive.advance(self.now, &mut self.done);
+        }
     }
 
     /// Notes which zones are not as they were, and what was written to one.
@@ -313,7 +323,7 @@ impl Player {
 
     /// Goes on by so many events of the drive, and tells the host what completed.
     fn advance(&mut self, events: u32) {
-        let mut done = Vec::new();
+        let mut done = std::mem::take(&mut self.done);
         for _ in 0..events {
             let Some(at) = self.drive.next_event() else {
                 break;

@@ -11,7 +11,7 @@ use zonelab_ssd::faults::{Effect, Fault, FaultPlan, Match, Trigger};
 use zonelab_ssd::profile::to_toml;
 
 use crate::draw::{Draw, Weights};
-use crate::drive::draw_config;
+use crate::drive::{draw_cache, draw_config};
 
 /// When power is cut in runs that lose completions for good: after everything
 /// else, so that clients that still wait are woken.
@@ -97,6 +97,9 @@ impl Scenario {
         let count = draw.int(1..=3_u32);
         let habits: Vec<_> = (0..count).map(|_| habits(draw, queue_depth)).collect();
         let clients = share(&habits, &config);
+        if draw.one_in(3) {
+            draw_cache(draw, &mut config);
+        }
         Self {
             config,
             faults,

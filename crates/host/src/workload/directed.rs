@@ -13,9 +13,12 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
+use zonelab_device::Nanos;
+
 use super::blocks::BlockRange;
 use super::distribution::Distribution;
 use super::replay::Replay;
+use crate::rate::Limit;
 use crate::rng::Rng;
 use crate::softfinish::SoftFinish;
 use crate::stats::OpKind;
@@ -171,6 +174,18 @@ impl Flow {
             ops_per_second: None,
             poisson: false,
         }
+    }
+
+    /// The mean time between operations at the limit, on logical blocks of `lba_bytes`; `None`
+    /// without a limit.
+    #[must_use]
+    pub fn period(&self, lba_bytes: u64) -> Option<Nanos> {
+        let (min, max) = (u64::from(self.sizes.min), u64::from(self.sizes.max));
+        let mean_bytes = min.midpoint(max).saturating_mul(lba_bytes);
+        let by_bytes = self.bytes_per_second.map(Limit::bytes_per_second);
+        let by_ops = self.ops_per_second.map(Limit::ops_per_second);
+        let limits = [by_bytes, by_ops].into_iter().flatten();
+        limits.map(|limit| limit.period(mean_bytes)).max()
     }
 }
 

@@ -1,8 +1,6 @@
 //! When a job may issue its next operation: limits of all its operations
 //! together, and of each direction.
 
-use std::num::NonZeroU64;
-
 use zonelab_device::Nanos;
 
 use super::directed::{Direction, Flow};
@@ -106,19 +104,16 @@ impl Pace {
     /// The limits of `flow`, whose operations count as `counting` says; `None`
     /// if it has none.
     fn of(flow: &Flow, counting: Counting, lba_bytes: u64) -> Option<Self> {
-        let (of_bytes, of_ops) = (flow.bytes_per_second, flow.ops_per_second);
-        let (min, max) = (u64::from(flow.sizes.min), u64::from(flow.sizes.max));
-        let mean_bytes = min.midpoint(max) * lba_bytes;
         if flow.poisson {
-            let poisson = Poisson::new(of_bytes, of_ops, mean_bytes)?;
+            let (mean, next) = (flow.period(lba_bytes)?, Nanos::ZERO);
             return Some(Self {
                 limiters: [None, None],
-                poisson: Some(poisson),
+                poisson: Some(Poisson { mean, next }),
             });
         }
         let limits = [
-            of_bytes.map(Limit::bytes_per_second),
-            of_ops.map(Limit::ops_per_second),
+            flow.bytes_per_second.map(Limit::bytes_per_second),
+            flow.ops_per_second.map(Limit::ops_per_second),
         ];
         let limiters = limits.map(|limit| Some(Limiter::new(limit?, counting)));
         limiters.iter().any(Option::is_some).then_some(Self {
@@ -157,19 +152,5 @@ impl Pace {
         for limiter in self.limiters.iter_mut().flatten() {
             limiter.completed(bytes);
         }
-    }
-}
-
-impl Poisson {
-    /// `None` without a limit.
-    fn new(bytes: Option<NonZeroU64>, ops: Option<NonZeroU64>, size: u64) -> Option<Self> {
-        const SECOND: u128 = 1_000_000_000;
-        let by_ops = ops.map(|rate| SECOND / u128::from(rate.get()));
-        let by_bytes = bytes.map(|rate| u128::from(size) * SECOND / u128::from(rate.get()));
-        let mean = by_ops.max(by_bytes)?;
-        Some(Self {
-            mean: Nanos(u64::try_from(mean).unwrap_or(u64::MAX)),
-            next: Nanos::ZERO,
-        })
     }
 }

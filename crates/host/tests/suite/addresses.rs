@@ -732,3 +732,56 @@ fn flushes_behind_the_last_write_are_those_of_fio() {
         }
     }
 }
+
+/// A zone takes 15 operations, which is no multiple of four: appends of two zones are under way
+/// together where one ends, and writes are not.
+#[test]
+fn appends_do_not_wait_for_the_last_of_a_zone() {
+    let end_of = |append: bool, open_zones: u32| {
+        let work = WriteWork {
+            append,
+            open_zones,
+            ..writes(0..8, 4)
+        };
+        let mut spec = spec(Work::Write(work));
+        spec.queue_depth = 4;
+        let mut queue = recorder();
+        let (result, end) = record(spec, &mut queue);
+        assert_eq!(result.errors, 0);
+        assert_eq!(queue.ops().len(), 8 * 15);
+        end
+    };
+    assert_eq!(end_of(true, 1), US(8 * 15 / 4 * 10));
+    assert_eq!(end_of(true, 2), US(8 * 15 / 4 * 10));
+    assert_eq!(end_of(false, 1), US(8 * 4 * 10));
+}
+
+/// A zone that is written again is reset when all of it is on the drive.
+#[test]
+fn a_zone_is_reset_when_its_last_append_has_completed() {
+    let work = WriteWork {
+        append: true,
+        repeat: true,
+        ..writes(0..4, 4)
+    };
+    let mut spec = spec(Work::Write(work));
+    spec.queue_depth = 32;
+    spec.stop.operations = Some(400);
+    let mut queue = recorder();
+    record(spec, &mut queue);
+    let mut left = BTreeMap::new();
+    for op in queue.ops() {
+        match op {
+            Op::Append { zslba, nlb } => {
+                let written: &mut u32 = left.entry(zslba.0).or_default();
+                *written += nlb;
+                assert!(u64::from(*written) <= CAPACITY, "zone at {zslba:?}");
+            }
+            Op::ZoneSend { slba, .. } => {
+                let written = left.insert(slba.0, 0).unwrap_or(0);
+                assert_eq!(u64::from(written), CAPACITY, "zone at {slba:?}");
+            }
+            other => panic!("{other:?} is no part of the work"),
+        }
+    }
+}

@@ -86,6 +86,11 @@ impl Part {
             Cause::FinishFill => "programs of finish fills",
             Cause::ResetErase => "erasures of resets",
             Cause::WriteErase => "erasures before writes",
+            Cause::CollectRead => "reads of collection",
+            Cause::CollectWrite => "programs of collection",
+            Cause::CollectErase => "erasures of collection",
+            Cause::ModifyRead => "reads of units that are written in part",
+            Cause::Fold => "folds of the SLC cache",
         };
         match self {
             Self::FrontEnd => "firmware cores and link".to_owned(),

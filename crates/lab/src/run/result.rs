@@ -177,7 +177,10 @@ impl DriveMeasured {
         let ledger = drive.flash().media().ledger();
         let by_cause = |rows: &[[u64; Cause::ALL.len()]]| -> BTreeMap<&'static str, u64> {
             let sum = |cause: &Cause| rows.iter().map(|row| row[*cause as usize]).sum();
+            // Of drives without an SLC cache there is nothing to say.
+            let has_cache = drive.config().slc_cache.is_some();
             let all = Cause::ALL.iter();
+            let all = all.filter(|cause| **cause != Cause::Fold || has_cache);
             all.map(|cause| (cause.name(), sum(cause))).collect()
         };
         Self {

@@ -2,6 +2,7 @@
 
 use zonelab_config::Problem;
 use zonelab_device::{DeviceInfo, NamespaceInfo, Nanos, ZonedInfo};
+use zonelab_host::rate::out_of_step;
 use zonelab_host::workload::blocks::BlockRange;
 use zonelab_host::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
@@ -69,15 +70,35 @@ pub(super) fn specs(templates: &[&JobTemplate], shape: &Shape) -> Result<Vec<Thr
             continue;
         }
         for thread in 0..template.threads {
+            let spec = spec(template, thread, shape)?;
+            let delay = out_of_step(thread, period(&spec, shape));
             specs.push(Thread {
-                spec: spec(template, thread, shape)?,
-                delay: template.start,
+                spec,
+                delay: template.start.saturating_add(delay),
                 stack: template.stack,
                 shares_zones: template.shares_zones(),
             });
         }
     }
     Ok(specs)
+}
+
+/// How often a thread that reads or writes does so at the rate that it is to keep; zero if there
+/// is none.
+fn period(spec: &JobSpec, shape: &Shape) -> Nanos {
+    let Some(limit) = spec.rate else {
+        return Nanos::ZERO;
+    };
+    let lbas = match &spec.work {
+        Work::Write(work) => work.block_lbas,
+        Work::Read(work) => work.block_lbas,
+        _ => return Nanos::ZERO,
+    };
+    let lba_bytes = shape
+        .info
+        .namespace(spec.namespace)
+        .map_or(0, |of| of.lba_bytes);
+    limit.period(u64::from(lbas) * u64::from(lba_bytes))
 }
 
 /// The key-value workloads of a phase.

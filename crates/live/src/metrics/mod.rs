@@ -320,13 +320,14 @@ fn traffic(out: &mut Exposition, snapshot: &Snapshot) {
         help,
         totals.host_write_bytes,
     );
-    let help = "Bytes programmed to flash, in whole pages: for hosts, to finish zones, and \
-                to collect garbage of conventional namespaces.";
+    let help = "Bytes programmed to flash, in whole pages: for hosts, to finish zones, to \
+                collect garbage of conventional namespaces, and to fold an SLC cache.";
     let mut family = out.family("zonelab_flash_programmed_bytes_total", Kind::Counter, help);
     for (purpose, bytes) in [
         ("host", totals.host_program_bytes),
         ("finish", totals.fill_program_bytes),
         ("collect", totals.collect_program_bytes),
+        ("fold", totals.fold_program_bytes),
     ] {
         family.sample(&[("purpose", purpose)], bytes);
     }

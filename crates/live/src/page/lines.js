@@ -1,7 +1,7 @@
 // What happened over the last two minutes.
 
 // Colours of the causes: those of the bars.
-const CAUSE_LOOKS = [4, 0, 5, 3, 1];
+const CAUSE_LOOKS = [4, 0, 5, 3, 1, 6, 2, 7, 12, 11];
 // Lines have no marks.
 const NO_MARKS = [['M0 0', 'M0 0']];
 

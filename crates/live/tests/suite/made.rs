@@ -6,6 +6,7 @@ use zonelab_device::Nanos;
 use zonelab_live::metrics::{self, DIES, NAMESPACES, QUEUES};
 use zonelab_live::snapshot::{Load, Namespace, Snapshot, Wear, Zone, ZoneKind, Zones};
 use zonelab_live::state;
+use zonelab_ssd::account::{BusyByCause, Cause};
 use zonelab_target::controller::activity::{Operation, Tallies};
 
 use super::exposition::read;
@@ -32,7 +33,9 @@ fn many() -> Snapshot {
         written_lbas: u64::from(index.is_multiple_of(2)) * 10,
         erases: (index > 0).then_some((3, 2)),
     };
-    let busy = [1_500_000_000, 0, 0, 0, 1];
+    let mut busy = BusyByCause::default();
+    busy[Cause::HostRead as usize] = 1_500_000_000;
+    busy[Cause::WriteErase as usize] = 1;
     Snapshot {
         profile: "a\"b\\c\nd".to_owned(),
         nqn: "nqn.x".to_owned(),
@@ -51,7 +54,7 @@ fn many() -> Snapshot {
         dies: vec![
             Load {
                 busy_ns: busy,
-                operations: [1; 5],
+                operations: [1; Cause::ALL.len()],
             };
             100
         ],

@@ -89,7 +89,7 @@ impl Secret {
         let hash = self.hash.map_or(0, |hash| hash.0);
         write!(to, "{PREFIX}{hash:02}:")?;
         let bytes = self.bytes.get(..self.len + CRC_LEN).unwrap_or_default();
-        encode(bytes, to)?;
+        write_base64(bytes, to)?;
         to.write_char(':')
     }
 
@@ -159,7 +159,10 @@ impl fmt::Debug for Secret {
 }
 
 /// Writes bytes as Base64 (RFC 4648, section 4).
-fn encode(bytes: &[u8], to: &mut impl fmt::Write) -> fmt::Result {
+///
+/// # Errors
+/// What `to` says.
+pub fn write_base64(bytes: &[u8], to: &mut impl fmt::Write) -> fmt::Result {
     for group in bytes.chunks(3) {
         let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
@@ -177,7 +180,7 @@ fn encode(bytes: &[u8], to: &mut impl fmt::Write) -> fmt::Result {
 
 /// Decodes Base64 (RFC 4648, section 4) into `bytes`, as far as they reach: how
 /// many the text has.
-fn decode(text: &str, bytes: &mut [u8]) -> Result<usize, SecretError> {
+pub(super) fn decode(text: &str, bytes: &mut [u8]) -> Result<usize, SecretError> {
     let digits = text.trim_end_matches('=');
     if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return Err(SecretError::Base64);
@@ -215,7 +218,7 @@ fn value(digit: u8) -> Result<u32, SecretError> {
 }
 
 /// CRC-32 as of Ethernet: reflected polynomial EDB88320h, both ends inverted.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let fold = |crc: u32, _| crc >> 1 ^ 0xedb8_8320 & (crc & 1).wrapping_neg();
     !bytes
         .iter()
@@ -245,7 +248,7 @@ mod tests {
             (b"\xff\xef\xbe\xfb", "/++++w=="),
         ] {
             let mut encoded = std::string::String::new();
-            encode(bytes, &mut encoded).unwrap();
+            write_base64(bytes, &mut encoded).unwrap();
             assert_eq!(encoded, text);
         }
     }

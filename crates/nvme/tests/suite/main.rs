@@ -3,6 +3,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | `golden_admin` | admin commands, features and asynchronous events, byte by byte |
+//! | `golden_psk` | pre-shared keys of TLS |
 //! | `golden_auth` | messages and secrets of DH-HMAC-CHAP |
 //! | `golden_fabrics` | fabrics commands, the data of Connect and controller properties |
 //! | `golden_logs` | log pages: bytes and offsets from the tables of the base specification 2.0 |
@@ -21,6 +22,7 @@ mod golden_logs;
 mod golden_nvm;
 mod golden_offsets;
 mod golden_placement;
+mod golden_psk;
 mod golden_queue;
 mod golden_structures;
 mod golden_tcp;

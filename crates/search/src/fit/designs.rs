@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::design::Design;
+use super::design::{CORES, Design};
 use super::parameters::{PARAMETERS, free};
 use super::predict::{Candidate, Predictor};
 use super::solve::{Columns, Fitted, Target, columns, improve, judge, step};
@@ -179,20 +179,64 @@ fn neighbours(
     (close, far)
 }
 
-/// Other designs with the numbers of this one; each keeps the topics of what differs.
+/// What a command takes a core, and what it takes besides.
+const OF_CORES: [(&str, &str); 3] = [
+    ("front_end.read", "front_end.latency.read"),
+    ("front_end.write", "front_end.latency.write"),
+    ("front_end.append", "front_end.latency.append"),
+];
+
+/// Numbers with which a drive of another number of firmware cores does what this one does: all
+/// cores together are as fast, and a command alone takes as long. `None`: it has as many.
+///
+/// Half of the cores with half of the time act so much alike that a search which begins with the
+/// numbers of the one design may not come to those of the other.
+fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
+    let cores = |design: &Design| design.0.get(CORES).map(|choice| f64::from(1_u32 << choice));
+    let ratio = cores(other)? / cores(&here.design)?;
+    if ratio == 1.0 {
+        return None;
+    }
+    let mut at = here.at.clone();
+    let place = |key: &str| PARAMETERS.iter().position(|of| of.key == key);
+    for (core, besides) in OF_CORES {
+        let (core, besides) = (place(core)?, place(besides)?);
+        let value = |n: usize| PARAMETERS[n].value(here.at[n]) as f64;
+        let after = value(core) * ratio;
+        let left = (value(core) + value(besides) - after).max(0.0);
+        at[core] = PARAMETERS[core].coordinate(after as u64);
+        at[besides] = PARAMETERS[besides].coordinate(left as u64);
+    }
+    Some(at)
+}
+
+/// Other designs with the numbers of this one, or what comes of them if that fits better; each
+/// keeps the topics of what differs.
 fn in_place(
     predictor: &mut Predictor<'_>,
     targets: &[Target],
     here: &Fitted,
     others: Vec<(Design, u8)>,
 ) -> Vec<(Fitted, u8)> {
-    let (designs, topics): (Vec<_>, Vec<u8>) = others.into_iter().unzip();
-    let candidates = designs.into_iter().map(|design| Candidate {
-        design,
-        at: here.candidate.at.clone(),
+    let at = here.candidate.at.clone();
+    let as_they_are = others.iter().map(|(design, topics)| {
+        let (design, at) = (design.clone(), at.clone());
+        (Candidate { design, at }, *topics)
     });
-    let judged = judge(predictor, targets, candidates.collect());
-    judged.into_iter().zip(topics).collect()
+    let carried = others.iter().filter_map(|(design, topics)| {
+        let at = carried_over(&here.candidate, design)?;
+        let design = design.clone();
+        Some((Candidate { design, at }, *topics))
+    });
+    let (candidates, topics): (Vec<_>, Vec<u8>) = as_they_are.chain(carried).unzip();
+    let judged = judge(predictor, targets, candidates);
+    let mut all: Vec<(Fitted, u8)> = judged.into_iter().zip(topics).collect();
+    all.sort_by(|(a, _), (b, _)| {
+        let order = a.candidate.design.cmp(&b.candidate.design);
+        order.then(a.loss.total_cmp(&b.loss))
+    });
+    all.dedup_by(|(later, _), (first, _)| later.candidate.design == first.candidate.design);
+    all
 }
 
 /// A step of each on the secants of another design, where it is one forward.

@@ -6,7 +6,7 @@ use super::design::{Design, FACTORS};
 use super::designs::Ranking;
 use super::parameters::{Coordinates, PARAMETERS, free};
 use super::predict::Predictor;
-use super::solve::{Fitted, Target, columns, covariance};
+use super::solve::{Fitted, Target, columns_wide, covariance};
 
 /// Standard deviations on either side that make 95 %.
 const TWO_SIDED: f64 = 1.96;
@@ -84,13 +84,13 @@ pub(super) fn findings(
 ) -> Findings {
     let best = &ranking.best;
     let keys = free(&best.candidate.design);
-    let around = columns(predictor, targets, best, &keys);
+    let around = columns_wide(predictor, targets, best, &keys);
     let spread = covariance(best, &around, &keys);
     let mut ranges = ranges(best, &spread, &keys);
     // Of each design that it could be as well.
     for rival in &ranking.rivals {
         let theirs = free(&rival.candidate.design);
-        let around = columns(predictor, targets, rival, &theirs);
+        let around = columns_wide(predictor, targets, rival, &theirs);
         let spread = covariance(rival, &around, &theirs);
         for (key, (low, high)) in self::ranges(rival, &spread, &theirs) {
             match ranges.iter_mut().find(|(ours, _)| *ours == key) {

@@ -8,6 +8,9 @@ use crate::calibrate::solve::{cholesky, damped_step, substitute};
 
 /// Step of a coordinate for a secant.
 const STEP: f64 = 0.06;
+/// The same on either side where it is asked what is known: a run with another number differs by
+/// chance, too, and what is chance must not be taken for what the number does.
+const STEP_WIDE: f64 = 0.3;
 /// Error, in standard deviations, from which one counts by its size and not its square.
 const LINEAR_FROM: f64 = 3.0;
 /// What a value that a candidate does not have counts as: more than an error of one that it
@@ -176,6 +179,40 @@ pub(super) fn columns(
             .collect()
     };
     judged.iter().zip(&steps).map(column).collect()
+}
+
+/// How errors change with the coordinates of `keys` over a stretch that is far longer than what
+/// the search steps over: what intervals are made of.
+pub(super) fn columns_wide(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    here: &Fitted,
+    keys: &[usize],
+) -> Columns {
+    let mut candidates = Vec::new();
+    let mut lengths = Vec::new();
+    for key in keys {
+        let (low, high) = PARAMETERS[*key].range();
+        let at = here.candidate.at[*key];
+        let ends = [(at - STEP_WIDE).max(low), (at + STEP_WIDE).min(high)];
+        lengths.push(ends[1] - ends[0]);
+        candidates.extend(ends.map(|end| {
+            let mut other = here.candidate.clone();
+            other.at[*key] = end;
+            other
+        }));
+    }
+    let judged = judge(predictor, targets, candidates);
+    let column = |(ends, length): (&[Fitted], &f64)| {
+        let pairs = ends[1].errors.iter().zip(&ends[0].errors);
+        pairs
+            .map(|(above, below)| match (above, below) {
+                (Some(above), Some(below)) if *length > 0.0 => (above - below) / length,
+                _ => 0.0,
+            })
+            .collect()
+    };
+    judged.chunks_exact(2).zip(&lengths).map(column).collect()
 }
 
 /// Where a damped step leads.

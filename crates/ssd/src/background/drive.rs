@@ -32,7 +32,8 @@ impl Drive {
             Some(Task::EraseAll(_) | Task::Step(_)) => {
                 self.background.erasure_goes_on(&mut self.core, task)
             }
-            None => {}
+            // They are woken by the flash alone.
+            Some(Task::Fold(_) | Task::EraseRow) | None => {}
         }
     }
 
@@ -49,6 +50,8 @@ impl Drive {
                     self.background.step_on(&mut self.core, task, true);
                 }
             }
+            Some(Task::Fold(_)) => self.background.fold_group_done(&mut self.core, task),
+            Some(Task::EraseRow) => self.background.row_is_erased(&mut self.core, task),
             Some(Task::Metadata(_)) => unreachable!("bookkeeping needs no flash"),
             None => unreachable!("a task lives until its flash operations are done"),
         }

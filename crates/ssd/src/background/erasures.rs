@@ -42,16 +42,11 @@ impl Background {
             core.flash.is_being_erased(erase.physical),
             "an erasure that is issued has begun"
         );
-        let (physical, blocks) = (erase.physical, 0..erase.end_block);
+        let (physical, blocks, cause) = (erase.physical, 0..erase.end_block, erase.cause);
         let (now, token) = (core.now, Owner::Task(task).token());
-        core.flash.erase(
-            now,
-            physical,
-            blocks,
-            Cause::ResetErase,
-            token,
-            &mut core.events,
-        );
+        let events = &mut core.events;
+        core.flash
+            .erase(now, physical, blocks, cause, token, events);
     }
 
     /// Whether a step waits for its start: what its zone accepted before it comes first.
@@ -87,12 +82,12 @@ impl Background {
                 is_waited_for: false,
                 start,
             };
-            self.begin_erasure(core, &begin);
+            self.begin_erasure(core, &begin, Cause::ResetErase);
         }
     }
 
     /// Begins to erase what is stale of a physical zone.
-    fn begin_erasure(&mut self, core: &mut Core, begin: &Begin) {
+    fn begin_erasure(&mut self, core: &mut Core, begin: &Begin, cause: Cause) {
         let number = core.record_background(begin);
         let &Begin {
             physical,
@@ -107,6 +102,7 @@ impl Background {
         if self.reset.preempt_ns.is_none() {
             let task = EraseAll {
                 physical,
+                cause,
                 request,
                 end_block,
                 start,
@@ -120,6 +116,7 @@ impl Background {
         let slots = core.flash.layout().width().min(end_block);
         let erasure = self.erasures.insert(Erase {
             physical,
+            cause,
             request,
             end_block,
             steps_running: slots,
@@ -193,7 +190,7 @@ impl Background {
             return;
         };
         let erase = self.erasures.at(step.erasure);
-        let physical = erase.physical;
+        let (physical, cause) = (erase.physical, erase.cause);
         step.next_block = core
             .flash
             .next_to_erase(physical, step.next_block, erase.end_block);
@@ -218,7 +215,6 @@ impl Background {
         step.wait = StepWait::Flash;
         core.record_resume(task);
         let (now, token) = (core.now, Owner::Task(task).token());
-        let cause = Cause::ResetErase;
         core.flash.erase(
             now,
             physical,
@@ -344,6 +340,7 @@ impl BackEnd<'_> {
         if self.background.fills > 0 {
             self.cancel_fill(physical);
         }
+        self.background.drop_folds(physical);
         self.background.hurry_erasure(self.core, physical);
         self.background.freeing.begins(physical, self.core.now);
         if self.background.preemptive.is_some() {
@@ -363,14 +360,17 @@ impl BackEnd<'_> {
             is_waited_for,
             start,
         };
+        let cause = self.core.requests.at(request).role.erase_cause();
         match self.background.reset.erase {
             EraseWhen::FirstZoneWrite | EraseWhen::FirstBlockWrite | EraseWhen::Thresholds(_) => {}
             EraseWhen::Synchronous => {
                 self.core.requests.at(request).pending += 1;
-                self.background.begin_erasure(self.core, &begin(true));
+                self.background
+                    .begin_erasure(self.core, &begin(true), cause);
             }
             EraseWhen::Background => {
-                self.background.begin_erasure(self.core, &begin(false));
+                self.background
+                    .begin_erasure(self.core, &begin(false), cause);
             }
         }
     }

@@ -18,8 +18,8 @@ use crate::zones::Change;
 pub(super) struct Fill {
     pub(super) zone: ZoneId,
     pub(super) physical: u32,
-    /// The command that waits for it.
-    pub(super) request: u32,
+    /// The command that waits for it, if one does.
+    pub(super) request: Option<u32>,
     /// Logical blocks of the zone still to be programmed.
     pub(super) next_lba: u32,
     pub(super) end_lba: u32,
@@ -240,7 +240,7 @@ impl BackEnd<'_> {
                 let page = tail.next_page(written.div_ceil(page_lbas), self.core.flash.layout());
                 (page * page_lbas, tail.end_page * page_lbas)
             }
-            FinishConfig::Metadata => (written, 0),
+            FinishConfig::Metadata | FinishConfig::AtFold => (written, 0),
         };
         if let Some(buffer) = &mut self.buffer
             && self.background.finish.is_buffered()
@@ -249,16 +249,17 @@ impl BackEnd<'_> {
             buffer.expects_fill(change.zone, end);
         }
         if first >= end && self.is_drained(change.zone) {
-            return;
+            return self.finish_drained(change.zone, written, start);
         }
         let (physical, start) = self.background.map_zone(self.core, change.zone, start);
         let start = self.core.in_zone_order(change.zone, start);
-        self.core.requests.at(request).pending += 1;
+        let is_waited_for = self.waits_for_buffer();
+        self.core.requests.at(request).pending += u32::from(is_waited_for);
         self.background.fills += 1;
         let task = self.background.tasks.insert(Task::Fill(Fill {
             zone: change.zone,
             physical,
-            request,
+            request: is_waited_for.then_some(request),
             next_lba: first,
             end_lba: end,
             commit_lbas,
@@ -271,7 +272,7 @@ impl BackEnd<'_> {
             zone: change.zone,
             physical,
             request,
-            is_waited_for: true,
+            is_waited_for,
             start,
         });
         self.background.record_task(self.core, task, number);
@@ -280,6 +281,22 @@ impl BackEnd<'_> {
         } else {
             self.background.push_wake(self.core, start, task);
         }
+    }
+
+    /// A zone was finished of which nothing is in the write buffer, and now there is nothing to
+    /// fill.
+    fn finish_drained(&mut self, zone: ZoneId, written: u32, start: Nanos) {
+        if self.background.finish == FinishConfig::AtFold {
+            let (physical, _) = self.background.map_zone(self.core, zone, start);
+            self.background.fills_at_fold(self.core, physical, written);
+        }
+    }
+
+    /// Whether a finish waits for what its zone has in the write buffer: not if it fills
+    /// nothing itself, and the buffer is not volatile either.
+    fn waits_for_buffer(&self) -> bool {
+        let is_protected = self.buffer.as_ref().is_some_and(|of| of.is_protected);
+        !(is_protected && self.background.finish == FinishConfig::AtFold)
     }
 
     /// Goes on with a fill, to whose zone no copy is ahead of it.
@@ -387,9 +404,21 @@ impl BackEnd<'_> {
             None => true,
         };
         if drained && is_over {
+            self.fill_later(task);
             self.end_fill(task);
         }
         drained && !is_over
+    }
+
+    /// What a fill leaves to the fold of its zone.
+    fn fill_later(&mut self, task: u32) {
+        if self.background.finish != FinishConfig::AtFold {
+            return;
+        }
+        if let Some(Task::Fill(fill)) = self.background.tasks.get(task) {
+            let (physical, written) = (fill.physical, fill.next_lba);
+            self.background.fills_at_fold(self.core, physical, written);
+        }
     }
 
     /// A fill is over, and nobody needs to wake it any more.

@@ -29,6 +29,7 @@ impl Background {
             assert_eq!(erase.steps_running as usize, steps, "planes that erase");
             assert!(steps > 0, "an erasure that has ended");
         }
+        self.assert_folding();
         if let Some(preemptive) = &self.preemptive {
             preemptive.assert_invariants(&self.tasks);
         }

@@ -126,6 +126,10 @@ impl WriteBuffer {
                 self.leave_admission_queue(below, head);
                 continue;
             }
+            if !below.core.flash.cache_can_save() {
+                // Power was lost a short while ago.
+                break;
+            }
             // What is absent takes more than there is.
             let room = self.size_lbas.saturating_sub(self.fill_lbas);
             debug_assert!(

@@ -13,7 +13,10 @@ impl WriteBuffer {
         let program = self.programs.get(self.leaving).copied();
         // That of the last to leave can be over, where programs are quicker than the way there.
         let is_gone = match program {
-            Some(program) => below.core.is_program_absent(self.leaving, program.is_fill),
+            Some(program) => {
+                let cause = self.cause_of(&program);
+                below.core.is_program_absent(self.leaving, cause)
+            }
             None => factors.contains(Factor::HostWrite),
         };
         if is_gone {
@@ -27,10 +30,9 @@ impl WriteBuffer {
     pub(crate) fn leaving_factor(&self, now: Nanos) -> Option<Factor> {
         let is_leaving = self.drain_free_at > now;
         is_leaving.then(|| match self.programs.get(self.leaving) {
-            Some(program) if program.is_fill => Factor::FinishFill,
-            Some(program) if self.zones[program.zone.0 as usize].is_collected => Factor::Collection,
+            Some(program) => Factor::of(self.cause_of(program)),
             // Its program can be over before it has left.
-            _ => Factor::HostWrite,
+            None => Factor::HostWrite,
         })
     }
 

@@ -38,6 +38,7 @@ use std::ops::Range;
 use zonelab_device::{Nanos, ZoneId};
 
 use crate::config::{BufferRelease, DriveConfig, WriteBufferConfig};
+use crate::drive::Core;
 use crate::slab::Slab;
 use crate::zones::Zones;
 
@@ -329,8 +330,10 @@ impl WriteBuffer {
     }
 
     /// Whether a unit may leave now.
-    fn may_leave(&self, now: Nanos) -> bool {
-        !self.is_held && now >= self.paused_until && now >= self.drain_free_at
+    fn may_leave(&self, core: &Core) -> bool {
+        let now = core.now;
+        let may = !self.is_held && now >= self.paused_until && now >= self.drain_free_at;
+        may && core.flash.cache_has_room()
     }
 
     /// Forgets that the unit at the end of a zone is not whole.

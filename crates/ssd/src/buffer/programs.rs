@@ -18,18 +18,25 @@ use crate::flash::Target;
 use crate::front::transfer;
 
 impl Core {
-    pub(super) fn is_program_absent(&mut self, slot: u32, is_fill: bool) -> bool {
-        let cause = if is_fill {
-            Cause::FinishFill
-        } else {
-            Cause::HostWrite
-        };
+    pub(super) fn is_program_absent(&mut self, slot: u32, cause: Cause) -> bool {
         let tracking = self.flash.media_mut().tracking_mut();
         tracking.is_some_and(|tracking| tracking.is_absent(Owner::Program(slot).token(), cause))
     }
 }
 
 impl WriteBuffer {
+    /// What a program is booked as.
+    #[inline]
+    pub(super) fn cause_of(&self, program: &Program) -> Cause {
+        if program.is_fill {
+            Cause::FinishFill
+        } else if self.zones[program.zone.0 as usize].is_collected {
+            Cause::CollectWrite
+        } else {
+            Cause::HostWrite
+        }
+    }
+
     /// Sends the whole units of a zone to the flash, and what is left of a zone
     /// that gets no more blocks.
     pub(super) fn issue_whole_units(&mut self, below: &mut Below<'_>, zone: ZoneId) {
@@ -109,7 +116,7 @@ impl WriteBuffer {
         self.issued += 1;
         // Those that wait leave by an event. It must not happen here:
         // ending one whose zone was reset would admit more in the midst of this.
-        if self.ready.is_empty() && self.may_leave(below.core.now) {
+        if self.ready.is_empty() && self.may_leave(below.core) {
             self.leave(below, slot);
         } else {
             self.ready.push_back(slot);
@@ -153,7 +160,7 @@ impl WriteBuffer {
             let media = core.flash.media_mut();
             media.release_programs(now, &mut core.events);
         }
-        while self.may_leave(now) {
+        while self.may_leave(below.core) {
             let Some(slot) = self.ready.pop_front() else {
                 return;
             };
@@ -197,16 +204,19 @@ impl WriteBuffer {
             "a program goes to the flash of its zone"
         );
         program.has_started = true;
+        let program = *program;
+        let cause = self.cause_of(&program);
         let Program {
-            zone,
             physical,
             first,
             end,
             is_fill,
             ..
-        } = *program;
+        } = program;
         let core = &mut *below.core;
-        below.background.hurry_erasure(core, physical);
+        if !core.flash.has_cache() {
+            below.background.hurry_erasure(core, physical);
+        }
         if !is_fill {
             let group = core.flash.layout().group_of(physical) as usize;
             core.host_in_flight[group] += 1;
@@ -215,19 +225,21 @@ impl WriteBuffer {
         let range = BlockRange { first, count };
         let target = Target { physical, range };
         let (now, token) = (core.now, Owner::Program(slot).token());
-        let cause = if is_fill {
-            Cause::FinishFill
-        } else {
-            Cause::HostWrite
-        };
-        let is_collected = self.zones[zone.0 as usize].is_collected;
+        let is_collected = cause == Cause::CollectWrite;
         if core.recorder.is_some() && core.has_logs {
             core.record_program(slot, is_collected);
         }
         let before = core.flash.programmed_bytes();
-        let groups = core
-            .flash
-            .program(now, target, cause, token, &mut core.events);
+        let groups = match core.flash.has_cache() {
+            false => core
+                .flash
+                .program(now, target, cause, token, &mut core.events),
+            true => {
+                core.flash
+                    .program_cached(now, target, token, &mut core.events);
+                1
+            }
+        };
         let programmed_bytes = core.flash.programmed_bytes() - before;
         if is_fill {
             core.totals.fill_program_bytes += programmed_bytes;
@@ -295,10 +307,10 @@ impl WriteBuffer {
     fn leaves_at_once(&mut self, below: &mut Below<'_>, slot: u32) -> bool {
         let program = *self.programs.at(slot);
         let range = (program.first, program.end);
-        let is_collection = self.zones[program.zone.0 as usize].is_collected;
+        let cause = self.cause_of(&program);
         let core = &mut *below.core;
-        core.mark_program(slot, program.physical, range, is_collection);
-        core.is_program_absent(slot, program.is_fill)
+        core.mark_program(slot, program.physical, range);
+        core.is_program_absent(slot, cause)
     }
 
     /// Ends a pause of the drain, and lets it go on if it was held.

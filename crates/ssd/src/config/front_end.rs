@@ -21,6 +21,9 @@ pub struct FrontEndConfig {
     pub max_transfer_bytes: Option<u32>,
     /// Largest zone append in bytes (ZASL); `None`: as `max_transfer_bytes`.
     pub max_append_bytes: Option<u32>,
+    /// Data of commands in bytes that the drive works on at a time; `None`: unlimited. Behind
+    /// them, commands of all kinds wait in order of arrival.
+    pub max_in_flight_bytes: Option<u32>,
     /// What commands cost besides; all zero unless the drive is modelled so closely.
     pub costs: CommandCosts,
 }

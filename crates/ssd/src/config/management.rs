@@ -7,6 +7,9 @@ use zonelab_device::Nanos;
 pub enum FinishConfig {
     /// Nothing is written.
     Metadata,
+    /// The rest of the zone is programmed when the zone is folded from the SLC cache, in
+    /// the background: nobody waits for it. Needs an SLC cache.
+    AtFold,
     /// The rest of the zone is programmed, in a series of device writes.
     Fill {
         /// Bytes of one device write: a multiple of the page size, or of the

@@ -1,7 +1,7 @@
 //! Garbage collection of a conventional namespace.
 //!
-//! When the host can open no further zone, the full zone with the fewest blocks
-//! that still hold something is the victim (greedy); one that its handle has left
+//! When the host can open no further zone, a full zone is the victim: which one, the
+//! policy says (`log/victims`); one that its handle has left
 //! counts as full. Its blocks are read in
 //! batches of a page of each plane, and written to the zone of the collection, or
 //! to that of the collection for the handle that wrote them,
@@ -12,7 +12,7 @@ use zonelab_device::{Lba, NamespaceId, Op};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::{Conventional, Role};
-use crate::contents::{NotWritten, Unreadable};
+use crate::contents::{Data, NotWritten};
 use crate::drive::{BackEnd, Core, Request, Stage};
 use crate::event::Event;
 
@@ -28,12 +28,10 @@ pub(crate) struct Collection {
     victim: u32,
     /// Its next place to look at.
     next: u32,
-    /// Places of the blocks that are being moved.
+    /// Places of the units that are being moved.
     batch: Vec<u32>,
     /// Requests of this phase that are not over.
     outstanding: u32,
-    /// Scratch: data of a block.
-    bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +50,8 @@ enum Phase {
     Reset,
     /// What was moved is being written, and the rest cannot be.
     GivenUp,
+    /// The same, and another victim may do.
+    Abandoned,
 }
 
 impl Collection {
@@ -111,17 +111,26 @@ impl Conventional {
             let phase = self.collection.phase;
             match phase {
                 Phase::Idle => {
-                    if self.log.free_zones() >= FREE_ZONES {
-                        return;
-                    }
-                    let Some(victim) = self.log.victim() else {
+                    let Some(victim) = self.next_victim(end) else {
                         return;
                     };
+                    self.log.moves_failed(self.log.has_failed(victim));
                     self.collection.victim = victim;
                     self.collection.next = self.log.places_of(victim).start;
                     self.collection.phase = Phase::Gather;
                 }
                 Phase::Gather if self.gather(end) => return self.read_batch(end),
+                Phase::Gather | Phase::Replacement | Phase::Flush
+                    if self.log.has_failed(self.collection.victim) =>
+                {
+                    // It is not reset, so that what it held can still come back.
+                    self.collection.phase = Phase::Idle;
+                    self.log.moves_failed(false);
+                    self.waiting_writes_go_on(end);
+                    if !self.collection.is_idle() {
+                        return;
+                    }
+                }
                 Phase::Gather | Phase::Replacement => {
                     self.collection.phase = Phase::Flush;
                     if self.flush_collected(end) {
@@ -130,8 +139,10 @@ impl Conventional {
                 }
                 Phase::Read => {
                     self.collection.phase = Phase::Gather;
-                    if let Err(why) = self.write_batch(end) {
-                        return self.give_up_collection(end, why);
+                    match self.write_batch(end) {
+                        Ok(true) => {}
+                        Ok(false) => self.collection.phase = Phase::Abandoned,
+                        Err(why) => return self.give_up_collection(end, why),
                     }
                     if self.collection.outstanding > 0 {
                         return;
@@ -148,6 +159,10 @@ impl Conventional {
                     self.collection.phase = Phase::Idle;
                     return;
                 }
+                Phase::Abandoned => {
+                    self.collection.phase = Phase::Idle;
+                    self.log.moves_failed(false);
+                }
                 Phase::Reset => {
                     let victim = self.collection.victim;
                     self.collection.phase = Phase::Idle;
@@ -161,15 +176,32 @@ impl Conventional {
         }
     }
 
+    /// What is collected next, if something is to be. Zones that have failed give no room, so
+    /// that what they hold is moved only when there is some.
+    fn next_victim(&mut self, end: &mut BackEnd<'_>) -> Option<u32> {
+        if self.log.is_read_only() {
+            return None;
+        }
+        if self.log.free_zones() >= FREE_ZONES {
+            return self.log.failed_to_move();
+        }
+        let victim = self.log.victim();
+        if victim.is_none() && self.log.free_zones() == 0 {
+            // Failures took the zones that it needs.
+            self.be_read_only(end);
+        }
+        victim
+    }
+
     /// Finds the next batch of the victim. Returns whether there is one.
     fn gather(&mut self, end: &mut BackEnd<'_>) -> bool {
         let layout = end.core.flash.layout();
-        let most = (layout.width() * layout.page_lbas()) as usize;
+        let most = (layout.width() * layout.page_lbas() / self.log.unit_lbas()).max(1) as usize;
         let collection = &mut self.collection;
         collection.batch.clear();
         let end = self.log.places_of(collection.victim).end;
         while collection.next < end && collection.batch.len() < most {
-            if self.log.block_at(collection.next).is_some() {
+            if self.log.unit_at(collection.next).is_some() {
                 collection.batch.push(collection.next);
             }
             collection.next += 1;
@@ -205,20 +237,25 @@ impl Conventional {
         end.core.internal_waits(index, groups);
     }
 
-    /// Writes what is left of the batch that was read.
+    /// Writes what is left of the batch that was read. Returns whether there was room for all
+    /// of it: there is, unless a zone has failed that it would have gone to.
     ///
     /// # Errors
     /// A block cannot be written; those before it have been moved.
-    fn write_batch(&mut self, end: &mut BackEnd<'_>) -> Result<(), NotWritten> {
+    fn write_batch(&mut self, end: &mut BackEnd<'_>) -> Result<bool, NotWritten> {
         let batch = core::mem::take(&mut self.collection.batch);
         let mut next = 0;
         let mut moved = Ok(());
-        let writer = self.log.writer(self.collection.victim);
+        let victim = self.collection.victim;
+        let writer = self.log.writer(victim);
         let stream = self.log.streams().collection_of(writer);
         while next < batch.len() && moved.is_ok() {
             let room = self.log.room(stream);
-            debug_assert!(room > 0, "a zone is left for collection");
             if room == 0 {
+                debug_assert!(
+                    self.log.spare_left() < self.log.spare_zones(),
+                    "a zone is left for collection"
+                );
                 break;
             }
             let (from, begin) = (self.log.next_place(stream), next);
@@ -228,27 +265,29 @@ impl Conventional {
                 let place = batch[next];
                 next += 1;
                 let log = &mut self.log;
-                if let Some(block) = log.block_at(place) {
+                if let Some(unit) = log.unit_at(place) {
                     let to = log.next_place(stream);
-                    moved = self.move_data(end, (place, to), block);
+                    moved = self.move_data(end, (place, to), unit);
                     if moved.is_err() {
                         break;
                     }
                     let log = &mut self.log;
-                    log.append(stream, block);
+                    log.append_moved(stream, unit, victim);
                     count += 1;
-                    first = first.or(Some(block));
+                    first = first.or(Some(unit));
                 }
             }
             debug_assert!(next > begin, "a batch gets shorter");
-            if let Some(block) = first {
-                self.note_moved(end.core, writer, block, count);
+            if let Some(unit) = first {
+                let unit_lbas = self.log.unit_lbas();
+                self.note_moved(end.core, writer, unit * unit_lbas, count * unit_lbas);
                 self.collection.outstanding += 1;
                 self.write_log(end, from, count, Role::Collection(self.which));
             }
         }
+        let is_whole = next == batch.len();
         self.collection.batch = batch;
-        moved
+        moved.map(|()| is_whole)
     }
 
     /// What the collection moves cannot be written: it begins anew with the next
@@ -257,37 +296,27 @@ impl Conventional {
     fn give_up_collection(&mut self, end: &mut BackEnd<'_>, why: NotWritten) {
         let is_busy = self.collection.outstanding > 0;
         self.collection.phase = if is_busy { Phase::GivenUp } else { Phase::Idle };
-        for index in core::mem::take(&mut self.waiting) {
-            let nlb = end.core.requests.at(index).op.nlb();
-            end.core.write_fails(index, nlb, why);
-        }
+        self.log.moves_failed(false);
+        self.waiting_writes_fail(end, why.status());
     }
 
-    /// Moves the data of a block from one place to another.
+    /// Moves the data of a unit from one place to another.
     fn move_data(
         &mut self,
         end: &mut BackEnd<'_>,
         (from, to): (u32, u32),
-        block: u32,
+        unit: u32,
     ) -> Result<(), NotWritten> {
-        let lba_bytes = end.core.config.lba_bytes as usize;
-        let Some(data) = &mut end.core.data else {
+        if end.core.data.is_none() {
             return Ok(());
-        };
-        self.collection.bytes.resize(lba_bytes, 0);
-        let bytes_of = |offset: u32| u64::from(offset) * lba_bytes as u64;
-        let (zone, offset) = self.log.position(from);
-        let read = data.read(zone, bytes_of(offset), &mut self.collection.bytes);
-        let (zone, offset) = self.log.position(to);
-        match (read, data.outside()) {
-            // It must not become readable by being moved.
-            (Err(Unreadable), Some(contents)) => {
-                contents.write_unreadable(zone, bytes_of(offset)..bytes_of(offset + 1))?;
-            }
-            _ => data.write_moved(zone, bytes_of(offset), &self.collection.bytes)?,
         }
-        match data.outside() {
-            Some(contents) => contents.place(zone, offset, block, 1),
+        let unit_lbas = self.log.unit_lbas();
+        let ((from, from_lba), (to, to_lba)) = (self.log.position(from), self.log.position(to));
+        for lba in 0..unit_lbas {
+            self.copy_block(end, (from, from_lba + lba), (to, to_lba + lba))?;
+        }
+        match end.core.data.as_mut().and_then(Data::outside) {
+            Some(contents) => contents.place(to, to_lba, unit * unit_lbas, unit_lbas),
             None => Ok(()),
         }
     }

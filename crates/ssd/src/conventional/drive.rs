@@ -1,14 +1,14 @@
 //! Commands on a conventional namespace.
 
-use zonelab_device::{Lba, Nanos, Op};
+use core::ops::Range;
+
+use zonelab_device::{Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
-use super::streams::Stream;
-use super::{Conventional, Role};
+use super::Conventional;
 use crate::contents::{Data, NotWritten, Unreadable};
 use crate::drive::{BackEnd, Core, Drive, Request, Stage};
 use crate::event::Event;
-use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
 
 impl Core {
@@ -43,9 +43,9 @@ impl Core {
     /// The rest of a write cannot be written: it ends when what was written of
     /// it does. Returns that nothing of it waits for collection.
     #[cold]
-    pub(super) fn write_fails(&mut self, index: u32, nlb: u32, why: NotWritten) -> bool {
+    pub(super) fn write_fails(&mut self, index: u32, nlb: u32, status: Status) -> bool {
         let request = self.requests.at(index);
-        request.status = why.status();
+        request.status = status;
         request.result = u64::from(nlb);
         if request.pending == 0 {
             self.conclude_conventional(index);
@@ -82,6 +82,13 @@ impl Conventional {
         request: u32,
         processed: Nanos,
     ) -> Result<Nanos, Status> {
+        let changes = matches!(
+            op,
+            Op::Write { .. } | Op::WriteZeroes { .. } | Op::Deallocate { .. }
+        );
+        if changes && self.log.is_read_only() {
+            return Err(Status::NAMESPACE_WRITE_PROTECTED);
+        }
         let max_transfer = end.core.info.max_transfer_bytes;
         let bytes = u64::from(op.nlb()) * u64::from(end.core.config.lba_bytes);
         match op {
@@ -144,7 +151,7 @@ impl Conventional {
     }
 
     /// The block of the namespace at an accepted address.
-    fn block_of(&self, slba: Lba) -> u32 {
+    pub(super) fn block_of(&self, slba: Lba) -> u32 {
         // Fits: checked, as the blocks of the namespace do.
         (slba.0 - self.first_lba) as u32
     }
@@ -157,20 +164,7 @@ impl Conventional {
             Op::Read { slba, nlb } | Op::Compare { slba, nlb } | Op::Verify { slba, nlb } => {
                 self.read_conventional(end, index, slba, nlb);
             }
-            Op::Write { .. } => {
-                if self.waiting.is_empty() {
-                    self.write_conventional(end, index);
-                } else {
-                    self.waiting.push_back(index);
-                }
-            }
-            Op::WriteZeroes { slba, nlb } => {
-                let first = self.block_of(slba);
-                if let Err(status) = self.forget_blocks(end, first, nlb) {
-                    end.core.requests.at(index).status = status;
-                }
-                end.core.conclude_conventional(index);
-            }
+            Op::Write { .. } | Op::WriteZeroes { .. } => self.start_write(end, index),
             Op::Deallocate { ranges } => {
                 let data = request.data.take();
                 let all = data
@@ -178,8 +172,8 @@ impl Conventional {
                     .and_then(|data| ranges::of_deallocate(data, ranges));
                 for LbaRange { slba, nlb } in all.into_iter().flatten() {
                     // Fits: accepted, so they are blocks of the namespace.
-                    if let Err(status) = self.forget_blocks(end, slba as u32, nlb) {
-                        end.core.requests.at(index).status = status;
+                    if let Err(why) = self.forget_blocks(end, slba as u32, nlb) {
+                        end.core.requests.at(index).status = why.status();
                         break;
                     }
                 }
@@ -202,14 +196,24 @@ impl Conventional {
         }
     }
 
-    fn forget_blocks(&mut self, end: &mut BackEnd<'_>, first: u32, nlb: u32) -> Result<(), Status> {
-        if let Some(contents) = end.core.data.as_mut().and_then(Data::outside) {
-            let forgotten = contents.forget(self.which, first..first + nlb);
-            forgotten.map_err(NotWritten::status)?;
+    /// The units that are all of these blocks hold nothing any more. Of a unit that some of
+    /// them are in, nothing changes.
+    pub(super) fn forget_blocks(
+        &mut self,
+        end: &mut BackEnd<'_>,
+        first: u32,
+        nlb: u32,
+    ) -> Result<(), NotWritten> {
+        let unit_lbas = self.log.unit_lbas();
+        let units = first.div_ceil(unit_lbas)..(first + nlb) / unit_lbas;
+        if units.is_empty() {
+            return Ok(());
         }
-        let log = &mut self.log;
-        for block in first..first + nlb {
-            log.forget(block);
+        if let Some(contents) = end.core.data.as_mut().and_then(Data::outside) {
+            contents.forget(self.which, units.start * unit_lbas..units.end * unit_lbas)?;
+        }
+        for unit in units {
+            self.log.forget(unit);
         }
         Ok(())
     }
@@ -224,18 +228,15 @@ impl Conventional {
         let mut block = first;
         while block < first + nlb {
             let log = &self.log;
-            let Some(place) = log.place_of(block) else {
+            let Some((zone, offset)) = log.block_position(block) else {
                 block += 1;
                 continue;
             };
-            let (zone, _) = log.position(place);
-            let is_next = |(at, to): &(u32, u32)| {
-                log.place_of(*at) == Some(*to) && log.position(*to).0 == zone
-            };
-            let run = (block..first + nlb).zip(place..).take_while(is_next);
+            let is_next = |(at, to): &(u32, u32)| log.block_position(*at) == Some((zone, *to));
+            let run = (block..first + nlb).zip(offset..).take_while(is_next);
             // Fits: no more than the command has.
             let count = run.count() as u32;
-            groups += self.read_log(end, index, place, count);
+            groups += self.read_zone(end, index, (zone, offset..offset + count));
             block += count;
         }
         self.take_data(end, index, first);
@@ -256,8 +257,7 @@ impl Conventional {
         };
         let nlb = request.op.nlb();
         if let Op::Verify { .. } = request.op {
-            let places = (first..first + nlb).filter_map(|block| log.place_of(block));
-            let mut at = places.map(|place| log.position(place));
+            let mut at = (first..first + nlb).filter_map(|block| log.block_position(block));
             let is_readable = at.all(|(zone, offset)| {
                 let offset = u64::from(offset) * lba_bytes as u64;
                 data.verify(zone, offset..offset + lba_bytes as u64).is_ok()
@@ -273,8 +273,7 @@ impl Conventional {
         let is_read = matches!(request.op, Op::Read { .. });
         let (mut is_same, mut is_readable) = (true, true);
         for (block, out) in (first..).zip(buf.chunks_mut(lba_bytes)) {
-            let at = log.place_of(block).map(|place| log.position(place));
-            match at {
+            match log.block_position(block) {
                 Some((zone, offset)) => {
                     let offset = u64::from(offset) * lba_bytes as u64;
                     if is_read {
@@ -297,109 +296,31 @@ impl Conventional {
         }
     }
 
-    /// Reads `count` blocks of one zone from a place on for a request. Returns
+    /// Reads `units` units of one zone from a place on for a request. Returns
     /// the number of groups of flash operations.
     pub(super) fn read_log(
         &mut self,
         end: &mut BackEnd<'_>,
         index: u32,
         place: u32,
-        count: u32,
+        units: u32,
     ) -> u32 {
         let (zone, first) = self.log.position(place);
+        let behind = first + units * self.log.unit_lbas();
+        self.read_zone(end, index, (zone, first..behind))
+    }
+
+    /// The same of blocks of a zone.
+    fn read_zone(
+        &mut self,
+        end: &mut BackEnd<'_>,
+        index: u32,
+        (zone, blocks): (ZoneId, Range<u32>),
+    ) -> u32 {
         match end.core.flash.mapping().physical(zone) {
-            Some(physical) => end.read_flash(index, zone, physical, first..first + count),
+            Some(physical) => end.read_flash(index, zone, physical, blocks),
             None => 0,
         }
-    }
-
-    /// Gives the blocks of a write their places, as far as there is room, and
-    /// sends them on. What is left waits for collection. Returns whether
-    /// nothing is.
-    fn write_conventional(&mut self, end: &mut BackEnd<'_>, index: u32) -> bool {
-        let lba_bytes = end.core.config.lba_bytes as usize;
-        let Op::Write { slba, nlb } = end.core.requests.at(index).op else {
-            return true;
-        };
-        let first = self.block_of(slba);
-        let placement = end.core.requests.at(index).placement;
-        let stream = self.log.streams().of_handle(placement);
-        let stream = stream.unwrap_or(Stream::DEFAULT);
-        loop {
-            // How far it got is in the result, which a write does not have.
-            let done = end.core.requests.at(index).result as u32;
-            if done == nlb {
-                break;
-            }
-            let count = self.log.room(stream).min(nlb - done);
-            if count == 0 {
-                self.waiting.push_front(index);
-                self.collect_if_needed(end);
-                return false;
-            }
-            let from = self.log.next_place(stream);
-            let (zone, offset) = self.log.position(from);
-            let request = end.core.requests.at(index);
-            let mut written = Ok(());
-            if let (Some(data), Some(buf)) = (&mut end.core.data, &request.data) {
-                let bytes = done as usize * lba_bytes..(done + count) as usize * lba_bytes;
-                written = data.write(zone, u64::from(offset) * lba_bytes as u64, &buf[bytes]);
-            }
-            if let (Ok(()), Some(contents)) =
-                (written, end.core.data.as_mut().and_then(Data::outside))
-            {
-                written = contents.place(zone, offset, first + done, count);
-            }
-            if let Err(why) = written {
-                return end.core.write_fails(index, nlb, why);
-            }
-            for block in first + done..first + done + count {
-                self.log.append(stream, block);
-            }
-            let request = end.core.requests.at(index);
-            request.result += u64::from(count);
-            request.pending += 1;
-            self.write_log(end, from, count, Role::Part(index));
-        }
-        self.collect_if_needed(end);
-        true
-    }
-
-    /// Writes that wait for room go on, in order.
-    pub(super) fn waiting_writes_go_on(&mut self, end: &mut BackEnd<'_>) {
-        while let Some(index) = self.waiting.pop_front() {
-            if !self.write_conventional(end, index) {
-                return;
-            }
-        }
-    }
-
-    /// Writes `count` blocks of one zone, to which they have been appended,
-    /// from a place on.
-    pub(super) fn write_log(&mut self, end: &mut BackEnd<'_>, place: u32, count: u32, role: Role) {
-        let (nsid, (zone, first)) = (self.nsid, self.log.position(place));
-        let slba = Lba(end.core.zones.start(zone).0 + u64::from(first));
-        let extent = end.core.zones.write(slba, count);
-        debug_assert!(
-            extent.is_ok(),
-            "a log writes its zones in order: {extent:?}"
-        );
-        let physical = end.core.flash.map(zone);
-        let range = BlockRange { first, count };
-        let op = Op::Write { slba, nlb: count };
-        let mut request = Request::internal(nsid, op, role);
-        request.generation = end.core.zones.generation(zone);
-        if first == 0 {
-            let end = &*end;
-            self.log.note_durable(|zone| end.durable_lbas(zone));
-        }
-        self.parts += u32::from(matches!(role, Role::Part(_)));
-        if let Some(buffer) = &mut end.buffer {
-            buffer.holds_collected(zone, matches!(role, Role::Collection(_)));
-        }
-        request.target = Target { physical, range };
-        let index = end.core.insert_internal(request);
-        end.issue_write(index);
     }
 }
 

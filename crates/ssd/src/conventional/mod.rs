@@ -12,10 +12,15 @@
 //! `spare_zones` of the zones are over-provisioning: what a host can address
 //! is that much less.
 //!
-//! The table has four bytes for each block, and four for each block of the
-//! log, as a host that can write anywhere needs them. Programs of the
-//! collection are in [`crate::account::Totals::collect_program_bytes`]; busy
-//! time of its reads and programs is booked with that of the host's.
+//! The table has four bytes for each mapping unit, and four for each unit of the
+//! log. A write of a part of a unit reads the unit and writes it whole (`write`). Programs of the
+//! collection are in [`crate::account::Totals::collect_program_bytes`], and busy
+//! time of what it reads, writes and erases has causes of its own.
+//!
+//! A zone whose flash fails is emptied and serves no more, until the spare ones are used up
+//! (`failures`).
+//!
+//! Which zone is collected next is a policy (`log/victims`).
 //!
 //! With *flexible data placement* the host chooses with each write which of several
 //! zones it goes to, by a reclaim unit handle: `streams` and `placement`.
@@ -26,19 +31,22 @@
 
 mod collect;
 mod drive;
+mod failures;
 mod log;
 mod placement;
 mod replaced;
 mod streams;
 mod view;
+mod write;
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use zonelab_device::{NamespaceId, ZoneId};
+use zonelab_device::{NamespaceId, Op, ZoneId};
 
 pub(crate) use collect::Collection;
-pub(crate) use log::Log;
+pub use failures::LogHealth;
+pub(crate) use log::{Ages, Log};
 pub(crate) use placement::{Handles, PlacementLog, SavedPlacement};
 pub use placement::{
     PLACEMENT_EVENT_TYPES, PLACEMENT_EVENTS, PlacementEvent, PlacementEventKind, PlacementHandle,
@@ -47,6 +55,7 @@ pub use placement::{
 pub(crate) use streams::Streams;
 pub use view::PlacementView;
 
+use crate::account::Cause;
 use crate::config::{DriveConfig, NamespaceKind};
 use crate::zones::Zones;
 
@@ -69,6 +78,33 @@ impl Role {
     pub(crate) const fn is_internal(self) -> bool {
         matches!(self, Self::Part(_) | Self::Collection(_))
     }
+
+    /// What reads of a command of it are booked as.
+    #[inline]
+    pub(crate) const fn read_cause(self, op: &Op) -> Cause {
+        match (self, op) {
+            (Self::Collection(_), _) => Cause::CollectRead,
+            (Self::Conventional(_), Op::Write { .. } | Op::WriteZeroes { .. }) => Cause::ModifyRead,
+            _ => Cause::HostRead,
+        }
+    }
+
+    /// What its programs are booked as.
+    #[inline]
+    pub(crate) const fn write_cause(self) -> Cause {
+        match self {
+            Self::Collection(_) => Cause::CollectWrite,
+            _ => Cause::HostWrite,
+        }
+    }
+
+    /// What erasures are booked as that its resets ask for.
+    pub(crate) const fn erase_cause(self) -> Cause {
+        match self {
+            Self::Collection(_) => Cause::CollectErase,
+            _ => Cause::ResetErase,
+        }
+    }
 }
 
 /// A conventional namespace.
@@ -85,6 +121,8 @@ pub(crate) struct Conventional {
     /// Parts of writes that are under way.
     parts: u32,
     collection: Collection,
+    /// Scratch: data of a block.
+    bytes: Vec<u8>,
     /// Reclaim unit handles.
     handles: Handles,
 }
@@ -102,9 +140,10 @@ impl Conventional {
     pub(crate) fn all(config: &DriveConfig, zones: &Zones) -> Vec<Self> {
         let mut all = Vec::new();
         for (nsid, of) in (1..).map(NamespaceId).zip(config.namespaces()) {
-            let NamespaceKind::Conventional { handles, .. } = of.kind else {
+            let NamespaceKind::Conventional(log) = of.kind else {
                 continue;
             };
+            let handles = log.handles;
             let (Some(namespace), Some(range)) = (zones.namespace(nsid), config.zones_of(nsid))
             else {
                 continue;
@@ -121,10 +160,11 @@ impl Conventional {
                 // Fits: a drive has few.
                 which: all.len() as u8,
                 first_lba: namespace.first_lba().0,
-                log: Log::new(range, (capacity, blocks), streams, can_lose),
+                log: Log::new(range, (capacity, blocks), (&log, streams), can_lose),
                 waiting: VecDeque::new(),
                 parts: 0,
                 collection: Collection::default(),
+                bytes: Vec::new(),
                 handles: Handles::new(first, streams.handles(), handles.is_some()),
             });
         }
@@ -137,6 +177,7 @@ impl Conventional {
         self.waiting.clear();
         self.parts = 0;
         self.collection = Collection::default();
+        self.log.moves_failed(false);
         self.log.power_cut(|zone| zones.host_lbas(zone));
     }
 
@@ -150,6 +191,7 @@ impl Conventional {
     /// # Errors
     /// What is impossible about it.
     pub(crate) fn recover(&mut self, blocks: &[Option<u32>], zones: &Zones) -> Result<(), String> {
+        self.find_failed(zones);
         self.log.recover(blocks, |zone| zones.host_lbas(zone))
     }
 
@@ -162,6 +204,7 @@ impl Conventional {
     /// What is impossible about what was saved.
     pub(crate) fn restore(&mut self, saved: SavedLog, zones: &Zones) -> Result<(), String> {
         let SavedLog { places, open, free } = saved;
+        self.find_failed(zones);
         self.log
             .restore((places, open, free), |zone| zones.host_lbas(zone))
     }

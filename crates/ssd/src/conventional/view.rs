@@ -78,8 +78,7 @@ impl PlacementView<'_> {
     pub fn reclaim_unit(&self, nsid: NamespaceId, lba: Lba) -> Option<u32> {
         let of = self.namespace(nsid)?;
         let block = u32::try_from(lba.0).ok()?;
-        let place = of.log.place_if_any(block)?;
-        let (zone, _) = of.log.position(place);
+        let (zone, _) = of.log.block_position(block)?;
         Some(zone.0 - of.log.zones().start)
     }
 

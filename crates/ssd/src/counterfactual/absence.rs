@@ -24,13 +24,7 @@ pub(crate) struct Absence {
 impl Core {
     /// A program of the write buffer begins, with blocks of a zone from `first` to `end`.
     #[cold]
-    pub(crate) fn mark_program(
-        &mut self,
-        slot: u32,
-        physical: u32,
-        (first, end): (u32, u32),
-        is_collection: bool,
-    ) {
+    pub(crate) fn mark_program(&mut self, slot: u32, physical: u32, (first, end): (u32, u32)) {
         let own = self.absence.as_ref().and_then(|absence| absence.own);
         let is_own = own.is_some_and(|own| {
             self.requests.iter().any(|(index, request)| {
@@ -40,7 +34,7 @@ impl Core {
                 is_whose && overlaps && request.target.physical == physical
             })
         });
-        self.mark(Owner::Program(slot), is_collection, is_own);
+        self.mark(Owner::Program(slot), is_own);
     }
 
     /// Whether work of a factor takes no time, unless it is a request's that is spared.
@@ -60,7 +54,7 @@ impl Core {
                 absence.own = Some(request);
             }
         }
-        self.mark(Owner::Request(request), false, is_own);
+        self.mark(Owner::Request(request), is_own);
     }
 
     /// A request of the drive itself has been given its slot.
@@ -70,8 +64,7 @@ impl Core {
             Role::Part(of) => self.is_own(Some(of)),
             _ => false,
         };
-        let is_collection = matches!(role, Role::Collection(_));
-        self.mark(Owner::Request(request), is_collection, is_own);
+        self.mark(Owner::Request(request), is_own);
     }
 
     /// A command completes.
@@ -89,9 +82,9 @@ impl Core {
         own.is_some() && own == request
     }
 
-    fn mark(&mut self, owner: Owner, is_collection: bool, is_own: bool) {
+    fn mark(&mut self, owner: Owner, is_own: bool) {
         if let Some(tracking) = self.flash.media_mut().tracking_mut() {
-            tracking.mark(owner.token(), is_collection, is_own);
+            tracking.mark(owner.token(), is_own);
         }
     }
 
@@ -108,7 +101,7 @@ impl Background {
     pub(crate) fn mark_task(&mut self, core: &mut Core, task: u32) {
         let request = self.request_of_task(task);
         let is_own = core.is_own(request);
-        core.mark(Owner::Task(task), false, is_own);
+        core.mark(Owner::Task(task), is_own);
     }
 }
 

@@ -32,7 +32,8 @@ pub use watch::Watched;
 pub enum Factor {
     /// Reads of other commands.
     HostRead,
-    /// Writes and appends of other commands, also on their way from the write buffer.
+    /// Writes and appends of other commands, also on their way from the write buffer, and
+    /// what they read to write a mapping unit whole.
     HostWrite,
     /// Device writes of zone finishes.
     FinishFill,
@@ -40,8 +41,9 @@ pub enum Factor {
     ResetErase,
     /// Erasures before writes to recycled flash.
     WriteErase,
-    /// Reads and writes of garbage collection. What it erases counts as
-    /// [`Self::ResetErase`] or [`Self::WriteErase`].
+    /// What moves data out of the SLC cache.
+    Fold,
+    /// What garbage collection reads, writes and erases.
     Collection,
     /// Work in the firmware's tables for zones that are reset, during which the write buffer
     /// starts no programs.
@@ -54,12 +56,13 @@ pub enum Factor {
 
 impl Factor {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HostRead,
         Self::HostWrite,
         Self::FinishFill,
         Self::ResetErase,
         Self::WriteErase,
+        Self::Fold,
         Self::Collection,
         Self::Bookkeeping,
         Self::Firmware,
@@ -75,6 +78,7 @@ impl Factor {
             Self::FinishFill => Cause::FinishFill.name(),
             Self::ResetErase => Cause::ResetErase.name(),
             Self::WriteErase => Cause::WriteErase.name(),
+            Self::Fold => Cause::Fold.name(),
             Self::Collection => "collection",
             Self::Bookkeeping => "bookkeeping",
             Self::Firmware => "firmware",
@@ -96,15 +100,17 @@ impl Factor {
         all.find(|factor| factor.name() == name || short(factor) == name)
     }
 
-    /// The factor that flash work of a cause belongs to, unless it is garbage collection's.
+    /// The factor that flash work of a cause belongs to.
     #[must_use]
     pub const fn of(cause: Cause) -> Self {
         match cause {
             Cause::HostRead => Self::HostRead,
-            Cause::HostWrite => Self::HostWrite,
+            Cause::HostWrite | Cause::ModifyRead => Self::HostWrite,
             Cause::FinishFill => Self::FinishFill,
             Cause::ResetErase => Self::ResetErase,
             Cause::WriteErase => Self::WriteErase,
+            Cause::CollectRead | Cause::CollectWrite | Cause::CollectErase => Self::Collection,
+            Cause::Fold => Self::Fold,
         }
     }
 }

@@ -5,11 +5,10 @@ use std::ops::Range;
 use zonelab_device::{Lba, ZoneId};
 
 use super::{Core, Drive, Owner};
-use crate::account::Cause;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
 use crate::conventional::Role;
-use crate::flash::BlockRange;
+use crate::flash::{BlockRange, Target};
 
 /// The back end of a drive: what reads, writes, flushes and erases for requests, whether they are
 /// commands of hosts or parts of a log. It knows neither copies nor conventional namespaces.
@@ -66,15 +65,15 @@ impl BackEnd<'_> {
         let group = self.core.flash.layout().group_of(target.physical) as usize;
         self.core.host_in_flight[group] += 1;
         let token = Owner::Request(index).token();
-        let cause = Cause::HostWrite;
+        let role = self.core.requests.at(index).role;
+        let cause = role.write_cause();
         let before = self.core.flash.programmed_bytes();
         let groups =
             self.core
                 .flash
                 .program(self.core.now, target, cause, token, &mut self.core.events);
-        let request = self.core.requests.at(index);
-        request.pending = groups;
-        if let Role::Collection(_) = request.role {
+        self.core.requests.at(index).pending = groups;
+        if let Role::Collection(_) = role {
             self.core.totals.collect_program_bytes += self.core.flash.programmed_bytes() - before;
         }
     }
@@ -148,13 +147,16 @@ impl BackEnd<'_> {
     ) -> u32 {
         let token = Owner::Request(index).token();
         let core = &mut *self.core;
+        let request = core.requests.at(index);
+        let cause = request.role.read_cause(&request.op);
         let mut read = |of: Range<u32>| {
-            let blocks = BlockRange {
+            let range = BlockRange {
                 first: of.start,
                 count: of.end - of.start,
             };
             let (now, events) = (core.now, &mut core.events);
-            core.flash.read(now, physical, blocks, token, events);
+            let target = Target { physical, range };
+            core.flash.read(now, target, cause, token, events);
         };
         let Some(buffer) = &self.buffer else {
             read(range);

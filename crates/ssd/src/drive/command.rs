@@ -1,4 +1,4 @@
-//! The way of a command: [`Drive::arrive`], [`Drive::step`] when the front end
+//! The way of a command: [`Drive::arrive`], [`Drive::take_up`], [`Drive::step`] when the front end
 //! lets it through and again when it is over, [`Drive::part_done`] as the flash works on it, and
 //! its completion. Whether it is accepted, and which blocks it gets, is in `accept`.
 
@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::flash::Target;
 
 impl Drive {
-    /// A command arrives. It is refused, and completes so, or has its place from now on.
+    /// A command arrives. The front end turns to it at once, or it waits in line.
     pub(super) fn arrive(
         &mut self,
         now: Nanos,
@@ -53,12 +53,24 @@ impl Drive {
             let on_drive = Command { op, ..command };
             self.core.record_submission(request, (queue, tag, on_drive));
         }
+        if self.core.window.admits(request, &op) {
+            self.take_up(request, is_known);
+        }
+        self.settle();
+    }
+
+    /// The front end turns to a command that has arrived: it is refused, and completes so, or has
+    /// its place from now on.
+    #[inline]
+    fn take_up(&mut self, request: u32, is_known: bool) {
+        let now = self.core.now;
+        let Request { nsid, op, role, .. } = *self.core.requests.at(request);
         let processed = self.core.front.process(now, &op);
         let accepted = if let Role::Conventional(which) = role {
             let (of, mut end) = self.conventional(which);
             of.accept_conventional(&mut end, op, request, processed)
         } else if is_known {
-            self.accept(command.nsid, op, request, processed)
+            self.accept(nsid, op, request, processed)
         } else {
             Err(Status::INVALID_NAMESPACE_OR_FORMAT)
         };
@@ -81,7 +93,17 @@ impl Drive {
                 self.core.events.push(processed, Event::Request(request));
             }
         }
-        self.settle();
+    }
+
+    /// The front end turns to those that wait for their turn and have it now.
+    #[cold]
+    pub(super) fn go_on_in_line(&mut self) {
+        while let Some(request) = self.core.next_in_line() {
+            let nsid = self.core.requests.at(request).nsid;
+            let is_known = self.core.zones.namespace(nsid).is_some();
+            self.take_up(request, is_known);
+            self.settle();
+        }
     }
 
     /// Moves a request on when its own event is due.
@@ -171,9 +193,17 @@ impl Drive {
             return self.copy_was_read(index);
         }
         if request.role != Role::Zoned {
+            let (role, op) = (request.role, request.op);
             let group = self.core.flash.layout().group_of(request.target.physical);
-            if request.role.is_internal() && matches!(request.op, Op::Write { .. }) {
+            if role.is_internal() && matches!(op, Op::Write { .. }) {
                 self.host_io_done(group);
+            }
+            // Its parts are programmed by requests of their own.
+            if let (Role::Conventional(which), Op::Write { .. } | Op::WriteZeroes { .. }) =
+                (role, op)
+            {
+                let (of, mut end) = self.conventional(which);
+                return of.rest_was_read(&mut end, index);
             }
             return self.core.conventional_flash_done(index);
         }
@@ -244,6 +274,9 @@ impl Drive {
             self.core.note_over(index);
         }
         self.core.requests.free(index);
+        if self.core.window.is_left_by(&op) {
+            self.core.events.push(self.core.now, Event::Line);
+        }
         if is_accepted {
             self.background.host_ends(&mut self.core, op);
         }

@@ -94,12 +94,23 @@ impl Drive {
         let mut changes = core::mem::take(&mut self.core.changes);
         changes.clear();
         let result = self.core.zones.fail(zone, to, &mut changes);
-        for change in &changes {
+        let log = self
+            .conventional
+            .iter()
+            .position(|of| of.log.zones().contains(&zone.0));
+        for change in changes.iter().filter(|_| log.is_none()) {
             let (nsid, zone) = self.core.zones.in_namespace(change.zone);
             self.core.changed.note(nsid, zone);
         }
         self.core.changes = changes;
-        result.map_err(|_| ControlError::CannotFail { zone, from, to })
+        result.map_err(|_| ControlError::CannotFail { zone, from, to })?;
+        if let Some(which) = log {
+            // Fits: a drive has few.
+            let (of, mut end) = self.conventional(which as u8);
+            of.zone_fails(&mut end, zone);
+            self.settle();
+        }
+        Ok(())
     }
 
     fn precondition_full(&mut self, zones: core::ops::Range<u32>) -> Result<(), ControlError> {

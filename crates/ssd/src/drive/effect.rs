@@ -16,11 +16,13 @@ pub(crate) enum Effect {
     FillEnded {
         /// It.
         task: u32,
-        /// The request that waits for it.
-        request: u32,
+        /// The request that waits for it, if one does.
+        request: Option<u32>,
     },
     /// Programs that ran when the drain was held have ended.
     DrainIsQuiet,
+    /// A row of the SLC cache was erased: units that wait for room in it may leave.
+    CacheHasRoom,
     /// A group of zones serves the host again: what was held back meanwhile goes on, in order.
     Served {
         /// The group.
@@ -58,6 +60,10 @@ impl Drive {
         if !self.core.effects.is_empty() {
             self.settle_effects();
         }
+        if self.background.folds() {
+            self.background.fold_on(&mut self.core);
+            self.settle_effects();
+        }
     }
 
     #[cold]
@@ -68,10 +74,18 @@ impl Drive {
                 Effect::FillGoesOn(task) => self.fill_on(task, true),
                 Effect::FillEnded { task, request } => {
                     self.copies.cancel_fill(task);
-                    self.part_done(request);
+                    if let Some(request) = request {
+                        self.part_done(request);
+                    }
                     self.background.fill_has_ended(&mut self.core);
                 }
                 Effect::DrainIsQuiet => self.back_end().drain_is_quiet(),
+                Effect::CacheHasRoom => {
+                    if let Some((buffer, mut below)) = self.back_end().with_buffer() {
+                        buffer.drain_on(&mut below);
+                        buffer.admit(&mut below);
+                    }
+                }
                 Effect::Served {
                     group,
                     requests,

@@ -27,6 +27,7 @@ impl Drive {
             prepared: self.core.prepared,
             flash,
             front: self.core.front.clone(),
+            window: self.core.window.clone(),
             data: None,
             is_sync_wanted: false,
             resets_kept: self.core.resets_kept,

@@ -18,6 +18,7 @@ use crate::front::FrontEnd;
 use crate::mapping::prepared::Prepared;
 use crate::record::{Recorder, ZoneLog};
 use crate::slab::Slab;
+use crate::window::Window;
 use crate::zones::{Change, Zones};
 
 /// What the components of a drive share and are handed with each call: time, events, commands
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub(crate) prepared: Option<Prepared>,
     pub(crate) flash: Flash,
     pub(crate) front: FrontEnd,
+    /// What the front end works on at a time, and who waits for that.
+    pub(crate) window: Window,
     pub(crate) data: Option<Data>,
     /// A flush completed since the contents were last kept.
     pub(crate) is_sync_wanted: bool,
@@ -94,6 +97,7 @@ impl Core {
             zones,
             prepared: Prepared::new(&config.allocation, Nanos::ZERO),
             front,
+            window: Window::new(&config.front_end, config.lba_bytes),
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
             data: (config.data == DataStore::Memory)
                 .then(|| Data::Memory(SparseData::new(config.zones.count))),

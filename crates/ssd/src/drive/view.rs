@@ -1,6 +1,6 @@
 //! What can be seen of a drive.
 
-use zonelab_device::{DeviceInfo, NamespaceInfo, ZonedInfo, ZrwaInfo};
+use zonelab_device::{DeviceInfo, NamespaceInfo, Nanos, ZonedInfo, ZrwaInfo};
 
 use super::{Core, Drive};
 use crate::account::Totals;
@@ -11,8 +11,14 @@ use crate::zones::Zones;
 
 impl Core {
     /// Commands submitted and not yet completed.
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.requests.len() - self.internal_requests
+    }
+
+    /// Whether something has come about, or does by `to`.
+    #[inline]
+    pub(super) fn is_due(&self, to: Nanos) -> bool {
+        !self.backlog.is_empty() || self.events.next_at().is_some_and(|at| at <= to)
     }
 }
 
@@ -98,7 +104,8 @@ impl Drive {
             erased_blocks,
             host_program_bytes: programmed
                 - fill_program_bytes
-                - self.core.totals.collect_program_bytes,
+                - self.core.totals.collect_program_bytes
+                - self.core.totals.fold_program_bytes,
             ..self.core.totals
         }
     }
@@ -113,6 +120,14 @@ impl Drive {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.core.in_flight()
+    }
+
+    /// Commands of those in flight to which the front end has not turned yet: with
+    /// `front_end.max_in_flight`, they wait until others before them have completed. Until then
+    /// they have changed nothing.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.core.window.waiting()
     }
 
     /// Checks everything that must always hold between two calls: of zones, flash, background

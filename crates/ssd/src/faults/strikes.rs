@@ -142,7 +142,12 @@ impl<D: FaultTarget> FaultyDrive<D> {
                 faults.unreadable.push(slba.0..=slba.0 + u64::from(nlb) - 1);
                 completion.status = Status::WRITE_FAULT;
                 completion.result = 0;
-                if let Some(zone) = self.drive.zones().zone_of(slba) {
+                // The addresses of a conventional namespace are not those of its zones.
+                let zones = self.drive.zones();
+                let is_zoned = zones
+                    .namespace(written.nsid)
+                    .is_none_or(|of| of.conventional().is_none());
+                if let Some(zone) = zones.zone_of(slba).filter(|_| is_zoned) {
                     self.strike_zone(completion.at, zone, marked.effect);
                 }
                 done.push(completion);

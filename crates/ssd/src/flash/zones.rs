@@ -96,6 +96,7 @@ impl Flash {
         if let Some(placements) = &mut self.placements {
             placements.clear(physical);
         }
+        self.clear_cached(physical);
         let is_full = self.erase_extent == EraseExtent::Full;
         let on = (&self.layout, &mut self.blocks);
         let pages = self.zones[physical as usize].programmed_pages;

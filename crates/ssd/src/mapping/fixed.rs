@@ -143,7 +143,8 @@ impl Fixed {
 
     /// Nothing is being erased any more: invalid physical zones without stale blocks are
     /// free, in their order. One that was erased for two resets was to be free when both
-    /// erasures are over.
+    /// erasures are over. One that a zone had and left unwritten while it was being erased is
+    /// not free if that was interrupted.
     pub(super) fn free_erased(&mut self) {
         let Self { stale, pool } = self;
         let Some(pool) = pool else { return };
@@ -151,6 +152,8 @@ impl Fixed {
         for (free, invalid) in pool.free.iter_mut().zip(&mut pool.invalid) {
             free.extend(invalid.iter().filter(|physical| !has_stale(physical)));
             invalid.retain(has_stale);
+            invalid.extend(free.iter().filter(|physical| has_stale(physical)));
+            free.retain(|physical| !has_stale(physical));
         }
     }
 

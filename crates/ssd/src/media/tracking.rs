@@ -9,8 +9,6 @@ use crate::counterfactual::{Factor, Factors};
 /// Whose groups are, by token, and what is absent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracking {
-    /// Groups with these tokens serve garbage collection.
-    collection: BTreeSet<u32>,
     /// Groups of these factors take no time, unless ...
     absent: Factors,
     /// ... their tokens are among these.
@@ -20,30 +18,18 @@ pub(crate) struct Tracking {
 }
 
 impl Tracking {
-    /// Says whose work groups with a token are from now on.
-    pub(crate) fn mark(&mut self, token: u32, is_collection: bool, is_spared: bool) {
-        for (set, is_in) in [
-            (&mut self.collection, is_collection),
-            (&mut self.spared, is_spared),
-        ] {
-            if is_in {
-                set.insert(token);
-            } else {
-                set.remove(&token);
-            }
+    /// Says whether groups with a token are spared from now on.
+    pub(crate) fn mark(&mut self, token: u32, is_spared: bool) {
+        if is_spared {
+            self.spared.insert(token);
+        } else {
+            self.spared.remove(&token);
         }
     }
 
     /// The factor of a group; `None`: it is spared.
     pub(super) fn factor(&self, token: u32, cause: Cause) -> Option<Factor> {
-        if self.spared.contains(&token) {
-            return None;
-        }
-        Some(if self.collection.contains(&token) {
-            Factor::Collection
-        } else {
-            Factor::of(cause)
-        })
+        (!self.spared.contains(&token)).then(|| Factor::of(cause))
     }
 
     /// Whether a group takes no time.

@@ -5,7 +5,7 @@ use zonelab_config::{Problem, nearest};
 use super::Profile;
 
 /// Name and text, in alphabetical order.
-const BUILTIN: [(&str, &str); 7] = [
+const BUILTIN: [(&str, &str); 8] = [
     ("confznspp", include_str!("../../profiles/confznspp.toml")),
     (
         "cosmos-plus",
@@ -15,6 +15,7 @@ const BUILTIN: [(&str, &str); 7] = [
         "qlc-buffered",
         include_str!("../../profiles/qlc-buffered.toml"),
     ),
+    ("qlc-cached", include_str!("../../profiles/qlc-cached.toml")),
     ("qlc-large", include_str!("../../profiles/qlc-large.toml")),
     (
         "small-zones",

@@ -88,6 +88,8 @@ pub(super) struct Needs {
     pub(super) rows: u64,
     /// Physical zones.
     pub(super) physical_zones: u32,
+    /// Blocks of each plane that the SLC cache has.
+    pub(super) cache_rows: u64,
 }
 
 impl Needs {
@@ -123,6 +125,7 @@ impl Needs {
             pages,
             rows: u64::from(pages).div_ceil(row_pages),
             physical_zones: config.mapping.physical_zones(zones.count),
+            cache_rows: config.cache_rows(),
         })
     }
 
@@ -133,7 +136,7 @@ impl Needs {
 
     /// Blocks that each plane must have.
     pub(super) const fn blocks_per_plane(&self) -> u64 {
-        self.zones_per_group() * self.rows
+        (self.zones_per_group() * self.rows).saturating_add(self.cache_rows)
     }
 }
 

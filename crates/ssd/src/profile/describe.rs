@@ -96,18 +96,23 @@ fn namespaces(profile: &Profile) -> Vec<Row> {
                 "{nsid}: {} zones (those of the drive from {first} to {last}), {active} active, {open} open",
                 of.zones
             ),
-            NamespaceKind::Conventional {
-                spare_zones,
-                handles,
-            } => {
-                let zones = of.zones;
-                let placed = handles.map_or(String::new(), |of| {
+            NamespaceKind::Conventional(log) => {
+                let (zones, spare_zones) = (of.zones, log.spare_zones);
+                let placed = log.handles.map_or(String::new(), |of| {
                     let isolated = names::name_of(names::ISOLATION, &of.isolation);
                     format!(", {} reclaim unit handles, {isolated} isolated", of.count)
                 });
+                let unit = match log.mapping_unit_lbas {
+                    0 | 1 => String::new(),
+                    lbas => {
+                        let bytes = u64::from(lbas) * u64::from(profile.config.lba_bytes);
+                        format!(", mapped by {}", fmt_size(bytes))
+                    }
+                };
+                let collected = names::name_of(names::COLLECTION, &log.collection);
                 format!(
                     "{nsid}: conventional, on {zones} zones (those of the drive from {first} to \
-                     {last}), {spare_zones} of them spare{placed}"
+                     {last}), {spare_zones} of them spare, {collected} collection{unit}{placed}"
                 )
             }
         };

@@ -2,8 +2,8 @@
 
 use super::Cell;
 use crate::config::{
-    BufferRelease, ChannelArbitration, DataStore, EraseExtent, Evaluate, FillExtent, Isolation,
-    PageRegister, Placement, PlaneMode, StripeOrder, Victim,
+    BufferRelease, ChannelArbitration, CollectionPolicy, DataStore, EraseExtent, Evaluate,
+    FillExtent, Isolation, PageRegister, Placement, PlaneMode, StripeOrder, Victim,
 };
 
 pub(super) const CELL: &[(&str, Cell)] = &[
@@ -53,6 +53,11 @@ pub(super) enum Kind {
 pub(super) const NAMESPACE_KIND: &[(&str, Kind)] =
     &[("zoned", Kind::Zoned), ("conventional", Kind::Conventional)];
 
+pub(super) const COLLECTION: &[(&str, CollectionPolicy)] = &[
+    ("greedy", CollectionPolicy::Greedy),
+    ("cost-benefit", CollectionPolicy::CostBenefit),
+];
+
 pub(super) const ISOLATION: &[(&str, Isolation)] = &[
     ("initially", Isolation::Initially),
     ("persistently", Isolation::Persistently),
@@ -67,6 +72,15 @@ pub(super) enum Buffer {
 
 pub(super) const WRITE_BUFFER: &[(&str, Buffer)] =
     &[("none", Buffer::None), ("write-back", Buffer::WriteBack)];
+
+/// `slc_cache.mode`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cache {
+    None,
+    Static,
+}
+
+pub(super) const SLC_CACHE: &[(&str, Cache)] = &[("none", Cache::None), ("static", Cache::Static)];
 
 pub(super) const RELEASE: &[(&str, BufferRelease)] = &[
     ("program", BufferRelease::Program),
@@ -97,10 +111,14 @@ pub(super) const QUEUE: &[(&str, Queue)] = &[
 pub(super) enum Finish {
     Fill,
     Metadata,
+    AtFold,
 }
 
-pub(super) const FINISH: &[(&str, Finish)] =
-    &[("fill", Finish::Fill), ("metadata", Finish::Metadata)];
+pub(super) const FINISH: &[(&str, Finish)] = &[
+    ("fill", Finish::Fill),
+    ("metadata", Finish::Metadata),
+    ("at-fold", Finish::AtFold),
+];
 
 /// `finish.path`: whether device writes go through the write buffer.
 pub(super) const PATH: &[(&str, bool)] = &[("flash", false), ("buffer", true)];

@@ -133,6 +133,7 @@ fn fit_flash(reading: &mut Reading<DriveConfig>) {
         // As many as the flash holds, but not fewer than zones: too little
         // flash is then refused in terms of what the file states.
         let blocks = u64::from(config.geometry.blocks_per_plane);
+        let blocks = blocks.saturating_sub(needs.cache_rows);
         let held = blocks / needs.rows.max(1) * u64::from(needs.groups);
         let held = u32::try_from(held).unwrap_or(u32::MAX).min(limits::ZONES);
         let thin = config.allocation.thin && held > 0;

@@ -31,6 +31,12 @@ pub fn untimed(config: &DriveConfig) -> DriveConfig {
     front_end.management_ns = Nanos::ZERO;
     front_end.link_bytes_per_s = None;
     front_end.costs = CommandCosts::default();
+    if let Some(cache) = &mut config.slc_cache {
+        cache.read_ns = LEAST;
+        cache.program_ns = LEAST;
+        cache.erase_ns = LEAST;
+        cache.fold_after_idle_ns = cache.fold_after_idle_ns.map(|_| Nanos::ZERO);
+    }
     if let Some(buffer) = &mut config.write_buffer {
         buffer.drain_bytes_per_s = None;
         buffer.turn_bytes = None;

@@ -53,7 +53,7 @@ impl Namespace {
             let size_lbas = config.size_lbas(zones);
             let conventional = match config.kind {
                 NamespaceKind::Zoned => None,
-                NamespaceKind::Conventional { .. } => Some(conventional),
+                NamespaceKind::Conventional(_) => Some(conventional),
             };
             Self {
                 conventional,

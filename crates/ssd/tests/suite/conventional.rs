@@ -1,6 +1,11 @@
 //! Conventional namespaces against a plain array.
 
+mod amplification;
+mod causes;
+mod failures;
+mod policies;
 mod profile_file;
+mod units;
 
 use crate::drive_support;
 use crate::drive_support::{PAGE, READ, Rig, WRITE, lazy, reset, small, us};
@@ -10,8 +15,8 @@ use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, EraseExtent, EraseWhen, Isolation, NamespaceConfig,
-    NamespaceKind, Placement, ReclaimUnitHandles, WriteBufferConfig,
+    BufferRelease, CollectionPolicy, DataStore, DriveConfig, EraseExtent, EraseWhen, Isolation,
+    LogConfig, NamespaceConfig, NamespaceKind, Placement, ReclaimUnitHandles, WriteBufferConfig,
 };
 use zonelab_ssd::profile::{self, Profile, to_toml};
 use zonelab_ssd::{Control, ControlError, DriveModel, FaultTarget, snapshot};
@@ -29,10 +34,7 @@ const BLOCKS: u64 = (LOG - SPARE) as u64 * ZONE;
 
 fn conventional(zones: u32, spare_zones: u32) -> NamespaceConfig {
     NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones,
-            handles: None,
-        },
+        kind: NamespaceKind::Conventional(LogConfig::new(spare_zones)),
         zones,
         max_active: None,
         max_open: None,
@@ -70,10 +72,10 @@ fn placed(isolation: Isolation) -> DriveConfig {
     let zones = LOG - SPARE + spare_zones;
     let mut config = config();
     let mut with_handles = conventional(zones, spare_zones);
-    with_handles.kind = NamespaceKind::Conventional {
-        spare_zones,
+    with_handles.kind = NamespaceKind::Conventional(LogConfig {
         handles: Some(handles),
-    };
+        ..LogConfig::new(spare_zones)
+    });
     config.namespaces = vec![conventional(SPARE + 1, SPARE), with_handles];
     config.zones.count = SPARE + 1 + zones;
     config
@@ -318,6 +320,8 @@ enum Step {
     Settle,
     PowerCut(u64),
     Restore,
+    /// The flash of a zone of the log fails.
+    Fail(u32),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -336,6 +340,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Settle),
         1 => any::<u64>().prop_map(Step::PowerCut),
         1 => Just(Step::Restore),
+        1 => any::<u32>().prop_map(Step::Fail),
     ];
     vec(step, 1..160)
 }
@@ -349,11 +354,24 @@ fn drives() -> impl Strategy<Value = DriveConfig> {
     ];
     let base = prop_oneof![
         3 => Just(config()),
+        2 => Just(failures::with_more_spare()),
         1 => Just(placed(Isolation::Initially)),
         1 => Just(placed(Isolation::Persistently)),
     ];
     let buffer = prop_oneof![Just(None), Just(Some(false)), Just(Some(true))];
-    (base, buffer, erase, any::<bool>()).prop_map(|(mut config, buffer, erase, is_lazy)| {
+    let policy = prop_oneof![
+        Just(CollectionPolicy::Greedy),
+        Just(CollectionPolicy::CostBenefit)
+    ];
+    let unit_lbas = prop_oneof![3 => Just(1), 1 => Just(2), 1 => Just(4), 1 => Just(32)];
+    let drawn = (base, buffer, erase, policy, unit_lbas, any::<bool>());
+    drawn.prop_map(|(mut config, buffer, erase, policy, unit_lbas, is_lazy)| {
+        for namespace in &mut config.namespaces {
+            if let NamespaceKind::Conventional(log) = &mut namespace.kind {
+                log.collection = policy;
+                log.mapping_unit_lbas = unit_lbas;
+            }
+        }
         if let Some(is_protected) = buffer {
             config = with_buffer(config, is_protected);
         }
@@ -364,6 +382,14 @@ fn drives() -> impl Strategy<Value = DriveConfig> {
         }
         config
     })
+}
+
+/// Blocks of a mapping unit of the conventional namespace.
+fn unit_of(config: &DriveConfig) -> u64 {
+    match config.namespaces[1].kind {
+        NamespaceKind::Conventional(log) => log.mapping_unit_lbas.into(),
+        NamespaceKind::Zoned => unreachable!("the second namespace is conventional"),
+    }
 }
 
 /// A write in flight.
@@ -456,8 +482,10 @@ impl Model {
     fn completed(&mut self, rig: &Rig) {
         let blocks = &mut self.blocks;
         self.open.retain(|write| {
-            let is_over = rig.done[write.tag].is_some();
-            if is_over && write.is_alone {
+            let done = rig.done[write.tag].as_ref();
+            let is_over = done.is_some();
+            // One that fails may have been written in part.
+            if write.is_alone && done.is_some_and(|done| done.status.is_success()) {
                 blocks[Self::range(write.slba, write.nlb)].fill(vec![write.byte]);
             }
             !is_over
@@ -531,7 +559,12 @@ proptest! {
                     range[8..].copy_from_slice(&slba.to_le_bytes());
                     let op = Op::Deallocate { ranges: 1 };
                     let tag = submit(&mut rig, op, Some(Buf::from(range)));
-                    model.written(tag, slba, nlb, 0);
+                    // Units of which it names a part stay as they are.
+                    let unit = unit_of(&config);
+                    let (first, behind) = (slba.div_ceil(unit) * unit, (slba + nlb) / unit * unit);
+                    if first < behind {
+                        model.written(tag, first, behind - first, 0);
+                    }
                 }
                 Step::Read(slba, nlb) => {
                     let tag = submit(&mut rig, read(slba, nlb), blocks(0xee, nlb));
@@ -565,6 +598,7 @@ proptest! {
                     let buffer = config.write_buffer.as_ref();
                     model.power_lost(buffer.is_some_and(|of| !of.power_loss_protection));
                 }
+                Step::Fail(zone) => failures::fail(&mut rig, zone),
                 Step::Restore => {
                     rig.settle();
                     model.completed(&rig);

@@ -10,8 +10,9 @@ use crate::media_support::{Arrival, CONFZNSPP, Shape};
 use proptest::prelude::*;
 use zonelab_device::{Command, Lba, NamespaceId, Nanos, Op};
 use zonelab_ssd::config::{
-    Bookkeeping, BufferRelease, ChannelArbitration, DriveConfig, FinishConfig, MappingConfig,
-    MediaConfig, NamespaceConfig, NamespaceKind, PageRegister, Placement, WriteBufferConfig,
+    Bookkeeping, BufferRelease, ChannelArbitration, DriveConfig, FinishConfig, LogConfig,
+    MappingConfig, MediaConfig, NamespaceConfig, NamespaceKind, PageRegister, Placement,
+    WriteBufferConfig,
 };
 use zonelab_ssd::counterfactual::{Counterfactual, Factor, Factors, Unwatched, WatchPlan};
 use zonelab_ssd::media::Media;
@@ -187,10 +188,7 @@ fn a_write_that_waits_for_garbage_collection_has_room_without_it() {
     config.zones.size_lbas = 20 * u64::from(PAGE);
     config.zones.count = 7;
     config.namespaces = vec![NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones: 3,
-            handles: None,
-        },
+        kind: NamespaceKind::Conventional(LogConfig::new(3)),
         zones: 7,
         max_active: None,
         max_open: None,

@@ -11,8 +11,8 @@ use zonelab_nvme::placement::{HandleStatus, HandleStatusHeader, PlacementEventTy
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_ssd::account::Cause;
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, Isolation, NamespaceConfig, NamespaceKind, Placement,
-    ReclaimUnitHandles, WriteBufferConfig,
+    BufferRelease, DataStore, DriveConfig, Isolation, LogConfig, NamespaceConfig, NamespaceKind,
+    Placement, ReclaimUnitHandles, WriteBufferConfig,
 };
 use zonelab_ssd::{PLACEMENT_EVENTS, PlacementEventKind};
 
@@ -24,10 +24,10 @@ const UNIT: u64 = 16 * PAGE as u64;
 fn namespace(zones: u32, spare_zones: u32, handles: Option<(u32, Isolation)>) -> NamespaceConfig {
     let handles = handles.map(|(count, isolation)| ReclaimUnitHandles { count, isolation });
     NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones,
+        kind: NamespaceKind::Conventional(LogConfig {
             handles,
-        },
+            ..LogConfig::new(spare_zones)
+        }),
         zones,
         max_active: None,
         max_open: None,
@@ -308,7 +308,7 @@ fn statistics_are_what_was_written_programmed_and_erased() {
             .sum()
     };
     let page_bytes = u128::from(config.geometry.page_bytes);
-    let programs = count(&[Cause::HostWrite, Cause::FinishFill]);
+    let programs = count(&[Cause::HostWrite, Cause::CollectWrite]);
     assert_eq!(statistics.media_write_bytes, programs * page_bytes);
     let collected = rig.drive.totals().collect_program_bytes;
     assert_eq!(
@@ -317,7 +317,8 @@ fn statistics_are_what_was_written_programmed_and_erased() {
         "whole pages are not padded"
     );
     let block_bytes = page_bytes * u128::from(config.geometry.pages_per_block);
-    let erasures = count(&[Cause::ResetErase, Cause::WriteErase]);
+    assert_eq!(count(&[Cause::CollectWrite]) * page_bytes, collected.into());
+    let erasures = count(&[Cause::WriteErase, Cause::CollectErase]);
     assert_eq!(statistics.media_erase_bytes, erasures * block_bytes);
     assert!(erasures > 0);
 }

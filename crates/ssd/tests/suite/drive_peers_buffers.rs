@@ -7,8 +7,8 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_oracle::blocks::Blocks;
 use zonelab_ssd::config::{
-    BufferRelease, DataStore, DriveConfig, EraseExtent, EraseWhen, NamespaceConfig, NamespaceKind,
-    Placement, WriteBufferConfig,
+    BufferRelease, DataStore, DriveConfig, EraseExtent, EraseWhen, LogConfig, NamespaceConfig,
+    NamespaceKind, Placement, WriteBufferConfig,
 };
 
 const PAGE_BYTES: u64 = 16_384;
@@ -172,10 +172,7 @@ fn flat() -> DriveConfig {
     config.zones.max_active = None;
     config.zones.max_open = None;
     config.namespaces = vec![NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones: SPARE,
-            handles: None,
-        },
+        kind: NamespaceKind::Conventional(LogConfig::new(SPARE)),
         zones: LOG,
         max_active: None,
         max_open: None,

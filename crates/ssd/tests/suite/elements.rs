@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_ssd::FaultTarget;
-use zonelab_ssd::account::Cause;
+use zonelab_ssd::account::{BusyByCause, Cause};
 use zonelab_ssd::config::{
     DataStore, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
 };
@@ -266,7 +266,7 @@ fn pages_are_programmed_on_the_planes_of_their_elements() {
         }
         let programs = |rig: &Rig| -> Vec<u64> {
             let units = &rig.drive.flash().media().ledger().units;
-            let of_host = |busy: &[u64; 5]| busy[Cause::HostWrite as usize];
+            let of_host = |busy: &BusyByCause| busy[Cause::HostWrite as usize];
             units.iter().map(of_host).collect()
         };
         let mut planes = Vec::new();

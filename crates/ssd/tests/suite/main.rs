@@ -18,6 +18,7 @@
 //! | `drive_figures` | what a profile says of an idle drive is what the drive does |
 //! | `drive_finish` | zone finish beside host I/O, and what can happen to it on the way |
 //! | `drive_front_end` | firmware cores and the host link: what commands pass besides the flash |
+//! | `drive_in_flight` | data that the drive works on at the same time, and what waits behind it |
 //! | `drive_isolation` | zones on a part of the dies: what they share, and what they do not |
 //! | `drive_layout` | pages of zones on planes and blocks |
 //! | `drive_mapping` | which flash a zone stands on, and what its first write pays for it |
@@ -52,6 +53,7 @@
 //! | `profile_refusals` | what is wrong with a profile: every refusal, word for word |
 //! | `profile_roundtrip` | configurations and their files agree |
 //! | `profile_support` | configurations for the tests of profiles |
+//! | `slc_cache` | the SLC cache: what it takes and holds, folding, the cliff |
 //! | `snapshot` | snapshots |
 //! | `zones_oracle` | the zone state machine against that of `zonelab-oracle` |
 //! | `zones_status` | each status code of the zone state machine |
@@ -73,6 +75,7 @@ mod drive_details;
 mod drive_figures;
 mod drive_finish;
 mod drive_front_end;
+mod drive_in_flight;
 mod drive_isolation;
 mod drive_layout;
 mod drive_mapping;
@@ -107,6 +110,7 @@ mod profile_page;
 mod profile_refusals;
 mod profile_roundtrip;
 mod profile_support;
+mod slc_cache;
 mod snapshot;
 mod zones_oracle;
 mod zones_status;

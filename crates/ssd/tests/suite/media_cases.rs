@@ -2,7 +2,7 @@
 
 use crate::media_support::{CONFZNSPP, Rig, cause_of, erase, program, read, ready};
 use zonelab_device::Nanos;
-use zonelab_ssd::account::{Cause, Resource};
+use zonelab_ssd::account::{BusyByCause, Cause, Resource};
 use zonelab_ssd::config::{DiePolicy, MediaConfig, PageRegister, Suspend};
 use zonelab_ssd::event::Event;
 use zonelab_ssd::media::{FlashKind, FlashOp};
@@ -285,10 +285,24 @@ fn the_ledger_says_who_was_busy_with_what() {
         rig.submit(0, 2, &[erase(1)]);
         rig.run_to(Nanos::MAX);
         let ledger = rig.media.ledger();
-        assert_eq!(ledger.units[0], [60_000, 700_000, 0, 0, 0]);
-        assert_eq!(ledger.units[1], [0, 700_000, 0, 3_500_000, 0]);
-        assert_eq!(ledger.channels[0], [25_000, 25_000, 0, 0, 0]);
-        assert_eq!(ledger.channels[1], [0, 25_000, 0, 0, 0]);
+        let row = |times: &[(Cause, u64)]| {
+            let mut row = BusyByCause::default();
+            for (cause, ns) in times {
+                row[*cause as usize] = *ns;
+            }
+            row
+        };
+        let (reads, writes) = (Cause::HostRead, Cause::HostWrite);
+        let of_units = [
+            row(&[(reads, 60_000), (writes, 700_000)]),
+            row(&[(writes, 700_000), (Cause::ResetErase, 3_500_000)]),
+        ];
+        assert_eq!(ledger.units, of_units);
+        let of_channels = [
+            row(&[(reads, 25_000), (writes, 25_000)]),
+            row(&[(writes, 25_000)]),
+        ];
+        assert_eq!(ledger.channels, of_channels);
     }
 }
 

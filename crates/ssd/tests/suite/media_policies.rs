@@ -9,6 +9,7 @@ use crate::media_support::service::{Interval, Run, Served, covered, sorted};
 use crate::media_support::{Arrival, Rig, Shape};
 use proptest::prelude::*;
 use zonelab_device::Nanos;
+use zonelab_ssd::account::BusyByCause;
 use zonelab_ssd::config::{DiePolicy, MediaConfig};
 use zonelab_ssd::media::{FlashKind, Media};
 
@@ -44,7 +45,7 @@ fn check_groups(run: &Run, rig: &Rig, arrivals: &[Arrival]) {
 /// Busy time is the sum of all times, and the overheads of each suspend.
 fn check_ledger(run: &Run, rig: &Rig) {
     let ledger = rig.media.ledger();
-    let booked = |rows: &[[u64; 5]]| rows.iter().flatten().sum::<u64>();
+    let booked = |rows: &[BusyByCause]| rows.iter().flatten().sum::<u64>();
     let (mut units, mut channels) = (0, 0);
     for served in &run.ops {
         let transfer = u64::from(served.op.transfer_ns);

@@ -22,6 +22,7 @@ fn every_builtin_profile_reads_and_builds() {
             "confznspp",
             "cosmos-plus",
             "qlc-buffered",
+            "qlc-cached",
             "qlc-large",
             "small-zones",
             "zn540",
@@ -100,9 +101,11 @@ fn confznspp_is_the_papers_emulator() {
             link_bytes_per_s: None,
             max_transfer_bytes: None,
             max_append_bytes: None,
+            max_in_flight_bytes: None,
             costs: CommandCosts::default(),
         },
         write_buffer: None,
+        slc_cache: None,
         finish: FinishConfig::Fill {
             granularity_bytes: 256 * 1_024,
             pause_ns: Nanos::ZERO,
@@ -303,7 +306,7 @@ fn loading_by_name_or_path() {
         (
             "pm1731a",
             "pm1731a: there is no built-in profile of this name; there are confznspp, \
-             cosmos-plus, qlc-buffered, qlc-large, small-zones, zn540, zn540-2tb; a file needs a slash or .toml \
+             cosmos-plus, qlc-buffered, qlc-cached, qlc-large, small-zones, zn540, zn540-2tb; a file needs a slash or .toml \
              in its name",
         ),
     ] {

@@ -274,7 +274,7 @@ fn a_finish_commits_the_area() {
         let pages = pages / u64::from(config.geometry.page_bytes);
         let zone_pages = config.zones.capacity_lbas / u64::from(PAGE);
         match design {
-            FinishConfig::Metadata => assert_eq!(pages, 2),
+            FinishConfig::Metadata | FinishConfig::AtFold => assert_eq!(pages, 2),
             FinishConfig::Fill { .. } => assert_eq!(pages, zone_pages, "{design:?}"),
         }
     }

@@ -155,6 +155,8 @@ pub struct Activity {
     tallies: Vec<Tallies>,
     /// From submission until the model is done, over all namespaces.
     latencies: Vec<Histogram<u64>>,
+    /// Commands that failed by the media, by namespace identifier.
+    media_errors: Vec<u64>,
     admin_commands: u64,
 }
 
@@ -166,6 +168,7 @@ impl Activity {
         Self {
             tallies: vec![Tallies::default()],
             latencies: vec![histogram; Operation::ALL.len()],
+            media_errors: vec![0],
             admin_commands: 0,
         }
     }
@@ -174,6 +177,7 @@ impl Activity {
     pub(super) fn make_room(&mut self, namespaces: usize) {
         let rows = self.tallies.len().max(namespaces + 1);
         self.tallies.resize(rows, Tallies::default());
+        self.media_errors.resize(rows, 0);
     }
 
     /// By namespace identifier. What the first row counts named a namespace
@@ -194,6 +198,17 @@ impl Activity {
     #[must_use]
     pub const fn admin_commands(&self) -> u64 {
         self.admin_commands
+    }
+
+    /// Commands on a namespace that failed by the media.
+    pub(super) fn media_errors(&self, nsid: u32) -> u64 {
+        self.media_errors.get(nsid as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) fn media_error(&mut self, nsid: u32) {
+        if let Some(count) = self.media_errors.get_mut(nsid as usize) {
+            *count += 1;
+        }
     }
 
     pub(super) const fn admin(&mut self) {

@@ -55,7 +55,7 @@ impl<L: Layer> Subsystem<L> {
                 self.find_alarm();
                 Ok(Answer::value(0))
             }
-            AdminCommand::FormatNvm(format) if kind == Kind::Io && self.can_format() => {
+            AdminCommand::FormatNvm(format) if kind == Kind::Io && self.may_format(slot) => {
                 self.format_nvm((queue, slot), entry.cdw0.cid(), format)
             }
             AdminCommand::Abort(_) | AdminCommand::FormatNvm(_) => {
@@ -96,10 +96,10 @@ impl<L: Layer> Subsystem<L> {
     }
 
     /// Notes an event with every controller that has such events, but `except`,
-    /// and tells it.
+    /// and tells it; of a namespace, with those whose hosts have it.
     pub(super) fn notify(
         &mut self,
-        event: Event,
+        (event, nsid): (Event, Option<u32>),
         except: Option<u32>,
         note: impl Fn(&mut super::events::Events),
     ) {
@@ -114,8 +114,9 @@ impl<L: Layer> Subsystem<L> {
             .map(|(slot, _)| slot)
             .collect();
         for slot in slots {
+            let is_its = nsid.is_none_or(|nsid| self.rights(slot, nsid).is_some());
             let controller = self.controllers.at(slot);
-            if !controller.is_ready() {
+            if !controller.is_ready() || !is_its {
                 continue;
             }
             note(&mut controller.events);
@@ -143,7 +144,7 @@ impl<L: Layer> Subsystem<L> {
                     .for_each(|zone| self.zone_changed(nsid.0, zone.get())),
                 None => {
                     let nsid = nsid.0;
-                    self.notify(Event::Zones(nsid), None, |events| {
+                    self.notify((Event::Zones(nsid), Some(nsid)), None, |events| {
                         events.note_overflow(nsid)
                     });
                 }
@@ -155,10 +156,10 @@ impl<L: Layer> Subsystem<L> {
     /// told, and find it in the Changed Zone List. `zslba` counts from the start
     /// of the namespace.
     pub fn zone_changed(&mut self, nsid: u32, zslba: u64) {
-        self.notify(Event::Zones(nsid), None, |events| {
+        self.notify((Event::Zones(nsid), Some(nsid)), None, |events| {
             events.note_zone(nsid, zslba);
         });
-        self.notify(Event::Reliability, None, |_| {});
+        self.notify((Event::Reliability, Some(nsid)), None, |_| {});
     }
 
     /// The server listens elsewhere: hosts that stay connected to the discovery
@@ -166,7 +167,7 @@ impl<L: Layer> Subsystem<L> {
     pub fn set_addresses(&mut self, addresses: Vec<DiscoveryAddress>) {
         self.settings.addresses = addresses;
         self.discovery_generation += 1;
-        self.notify(Event::Discovery, None, |_| {});
+        self.notify((Event::Discovery, None), None, |_| {});
     }
 
     /// A structure as the answer of a command that has room for all of it.

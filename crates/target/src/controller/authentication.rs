@@ -87,7 +87,7 @@ impl Authentication {
         }
     }
 
-    fn host(&self, hostnqn: &str) -> Option<&HostSecret> {
+    pub(super) fn host(&self, hostnqn: &str) -> Option<&HostSecret> {
         self.hosts.iter().find(|host| host.hostnqn == hostnqn)
     }
 
@@ -270,6 +270,18 @@ impl fmt::Debug for Gate {
     }
 }
 
+/// Whether each host has a name, and is there once.
+pub(super) fn check_names(hosts: &[HostSecret]) -> Result<(), SettingsError> {
+    for (index, host) in hosts.iter().enumerate() {
+        nqn("hosts", &host.hostnqn)?;
+        let mut others = hosts.iter().take(index);
+        if others.any(|other| other.hostnqn == host.hostnqn) {
+            return Err(SettingsError::HostTwice(host.hostnqn.clone()));
+        }
+    }
+    Ok(())
+}
+
 /// The only protocol is that of NVMe.
 fn check_protocol(protocol: SecurityProtocol) -> Result<(), Failure> {
     let SecurityProtocol { secp, spsp0, spsp1 } = SecurityProtocol::NVME;
@@ -292,13 +304,7 @@ impl<L: Layer> Subsystem<L> {
     /// # Errors
     /// [`SettingsError`]: a name is none, or is there twice.
     pub fn require_authentication(&mut self, by: Authentication) -> Result<(), SettingsError> {
-        for (index, host) in by.hosts.iter().enumerate() {
-            nqn("hosts", &host.hostnqn)?;
-            let mut others = by.hosts.iter().take(index);
-            if others.any(|other| other.hostnqn == host.hostnqn) {
-                return Err(SettingsError::HostTwice(host.hostnqn.clone()));
-            }
-        }
+        check_names(&by.hosts)?;
         self.authentication = Some(by);
         Ok(())
     }
@@ -319,7 +325,12 @@ impl<L: Layer> Subsystem<L> {
     /// Whether a host of that name may connect at all.
     pub(super) fn lets_in(&self, hostnqn: &str) -> bool {
         let has_secret = |by: &Authentication| by.host(hostnqn).is_some();
-        self.settings.allows(hostnqn) && self.authentication.as_ref().is_none_or(has_secret)
+        self.settings.allows(hostnqn)
+            && self.authentication.as_ref().is_none_or(has_secret)
+            && self
+                .hosts
+                .as_ref()
+                .is_none_or(|hosts| hosts.find(hostnqn).is_some())
     }
 
     /// Puts a gate before a new queue, if there has to be one.

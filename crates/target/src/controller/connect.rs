@@ -173,10 +173,12 @@ impl<L: Layer> Subsystem<L> {
             Kind::Io => self.settings.io_queues,
             Kind::Discovery => 0,
         };
+        let host = data.hostnqn.as_str().zip(self.hosts.as_ref());
         let slot = self.controllers.insert(Controller {
             kind,
             hostnqn: data.hostnqn,
             hostid: data.hostid,
+            host: host.and_then(|(name, hosts)| hosts.find(name)),
             admin: 0,
             io: vec![None; io_queues.into()],
             cc: Configuration::default(),
@@ -245,6 +247,7 @@ impl<L: Layer> Subsystem<L> {
             self.orphaned_bytes += of.drive_bytes;
         }
         of.life = Life::Closed;
+        self.forget_turns(queue.0);
         if life == Life::Open {
             if qid == 0 {
                 self.drop_controller(slot);
@@ -273,6 +276,7 @@ impl<L: Layer> Subsystem<L> {
         let of = self.queues.at(queue);
         if of.life == Life::Open {
             of.life = Life::Closing;
+            self.forget_turns(queue);
             self.closing.push(QueueHandle(queue));
         }
     }

@@ -133,6 +133,12 @@ pub const ROWS: &[Row] = rows! {
     "all", "FUSE, NSID, opcode", Refused, "io::a_command_for_no_namespace_or_of_another_kind_is_refused";
     "all", "PSDT: PRPs", Refused, "io::a_command_with_prps_is_refused";
     "all", "CID: Command ID Conflict", Refused, "io::an_identifier_in_flight_is_not_taken_twice";
+    "all", "hosts with rules: namespaces of others", Refused, "hosts::a_hostile_host_can_neither_read_nor_change_what_is_not_its_own";
+    "all", "Namespace is Write Protected, NSATTR", Implemented, "hosts::what_may_be_read_may_not_be_changed";
+    "Format NVM, Zone Management Send", "Operation Denied; Format NVM without permission", Refused, "hosts::destructive_commands_need_a_permission";
+    "Identify, Get Log Page, Set Features, Get Features", "hosts with rules: nothing of other namespaces", Implemented, "hosts::a_hostile_host_does_not_learn_of_what_is_not_its_own";
+    "Asynchronous Event Request", "hosts with rules: events of their own namespaces", Implemented, "hosts::events_reach_the_hosts_that_have_the_namespace";
+    "Connect", "Connect Invalid Host: no rules for that host", Implemented, "hosts::hosts_without_rules_are_let_in_no_more";
     "all", "any bytes", Implemented, "garbage::any_bytes_are_survived";
 };
 

@@ -117,6 +117,8 @@ impl<L: Layer> Subsystem<L> {
         data: Option<&[u8]>,
     ) -> Result<Answer, Failure> {
         let (now, queues) = (self.now, self.settings.io_queues);
+        let nsid = command.nsid;
+        let is_its = nsid == u32::MAX || self.rights(slot, nsid).is_some();
         let has = (self.has_volatile_cache(), self.has_placement());
         let controller = self.controllers.at(slot);
         let fid = command.fid;
@@ -147,6 +149,7 @@ impl<L: Layer> Subsystem<L> {
                     features.temperature_threshold = threshold.with_tmpsel(0);
                 }
             }
+            FeatureId::ERROR_RECOVERY if !is_its => return Err(no_namespace()),
             FeatureId::ERROR_RECOVERY => {
                 let recovery = ErrorRecovery::from_bits(value);
                 if recovery.dulbe() {
@@ -185,7 +188,7 @@ impl<L: Layer> Subsystem<L> {
                 }
             }
             FeatureId::FLEXIBLE_DATA_PLACEMENT => return Self::set_placement(&command),
-            FeatureId::FDP_EVENTS => return self.set_placement_events(&command, data),
+            FeatureId::FDP_EVENTS => return self.set_placement_events(slot, &command, data),
             // Host Identifier: it was a parameter of Connect.
             _ => return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR)),
         }
@@ -202,6 +205,7 @@ impl<L: Layer> Subsystem<L> {
         let has = (self.has_volatile_cache(), self.has_placement());
         let queues = self.settings.io_queues;
         let namespaces = self.namespaces.len();
+        let is_its = self.rights(slot, command.nsid).is_some();
         let controller = self.controllers.at(slot);
         let fid = command.fid;
         let capabilities =
@@ -221,7 +225,7 @@ impl<L: Layer> Subsystem<L> {
         };
         match fid {
             FeatureId::FLEXIBLE_DATA_PLACEMENT => return Self::get_placement(&command),
-            FeatureId::FDP_EVENTS => return self.get_placement_events(&command, data_len),
+            FeatureId::FDP_EVENTS => return self.get_placement_events(slot, &command, data_len),
             _ => {}
         }
         let value = match fid {
@@ -235,6 +239,7 @@ impl<L: Layer> Subsystem<L> {
                 }
             }
             FeatureId::ERROR_RECOVERY => namespace_index(command.nsid, namespaces)
+                .filter(|_| is_its)
                 .and_then(|index| features.error_recovery.get(index))
                 .ok_or_else(no_namespace)?
                 .bits(),

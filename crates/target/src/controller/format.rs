@@ -9,7 +9,7 @@
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{FormatNvm, SecureErase};
 use zonelab_nvme::queue::CompletionEntry;
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DriveConfig, NamespaceKind};
 
 use super::events::Event;
 use super::failure::{Failure, byte};
@@ -49,6 +49,13 @@ pub fn formatted(config: &DriveConfig, lba_bytes: u32) -> Option<DriveConfig> {
         let areas = |lbas: u32| u16::try_from(scaled(lbas.into())?).ok().map(u32::from);
         zrwa.size_lbas = areas(zrwa.size_lbas)?;
         zrwa.flush_granularity_lbas = areas(zrwa.flush_granularity_lbas)?;
+    }
+    for namespace in &mut config.namespaces {
+        if let NamespaceKind::Conventional(log) = &mut namespace.kind
+            && log.mapping_unit_lbas > 1
+        {
+            log.mapping_unit_lbas = u32::try_from(scaled(log.mapping_unit_lbas.into())?).ok()?;
+        }
     }
     if let Some(copy) = &mut config.copy {
         // As many bytes as before, as far as the fields go.
@@ -147,7 +154,8 @@ impl<L: Layer> Subsystem<L> {
         }
         // Whoever formats knows that the namespaces change.
         for nsid in self.namespace_ids() {
-            self.notify(Event::Namespace, by, |events| events.note_namespace(nsid.0));
+            let about = (Event::Namespace, Some(nsid.0));
+            self.notify(about, by, |events| events.note_namespace(nsid.0));
         }
     }
 }

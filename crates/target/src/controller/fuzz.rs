@@ -1,6 +1,8 @@
 //! Whatever a host sends: bytes become commands, time and queues, and what
 //! must always hold is checked.
 
+use core::num::NonZeroU64;
+
 use zonelab_device::{Buf, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::fabrics::{CNTLID_DYNAMIC, Connect, ConnectData, PropertySet};
@@ -13,7 +15,10 @@ use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::{Drive, profile};
 
 use super::state::Life;
-use super::{Done, QueueHandle, Subsystem, SubsystemSettings};
+use super::{
+    Done, HostRules, NamespaceAccess, Permissions, Quality, QueueHandle, Subsystem,
+    SubsystemSettings,
+};
 
 /// The name of the subsystem.
 const NQN: &str = "nqn.2026-01.io.zonelab:fuzz";
@@ -32,13 +37,35 @@ const ADMIN_OPCODES: [u8; 8] = [0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x7f, 0x80];
 /// command of an open queue never completes (event requests aside), or a count
 /// is wrong.
 pub fn fuzz_command(bytes: &[u8]) {
-    let Some(mut run) = Run::new(bytes.first().is_some_and(|byte| byte & 1 != 0)) else {
+    let Some(mut run) = Run::new(bytes.first().copied().unwrap_or(0)) else {
         return;
     };
     for step in bytes.chunks_exact(STEP_BYTES) {
         run.step(step);
     }
     run.end();
+}
+
+const HOSTNQN: &str = "nqn.2026-01.io.zonelab:fuzzer";
+
+/// Rules with which commands wait for their turn now and then.
+fn rules(is_written: bool) -> HostRules {
+    let access = match is_written {
+        true => NamespaceAccess::ReadWrite,
+        false => NamespaceAccess::ReadOnly,
+    };
+    HostRules {
+        hostnqn: HOSTNQN.to_owned(),
+        namespaces: vec![(1, access)],
+        permissions: Permissions {
+            format: is_written,
+            ..Permissions::default()
+        },
+        quality: Quality {
+            operations_per_s: NonZeroU64::new(1000),
+            bytes_per_s: NonZeroU64::new(1_000_000_000),
+        },
+    }
 }
 
 /// A host, and what it waits for.
@@ -53,7 +80,9 @@ struct Run {
 }
 
 impl Run {
-    fn new(is_buffered: bool) -> Option<Self> {
+    /// Bit 0 of `kind`: a write buffer. Bit 1: its host has rules, bit 2: which let it write.
+    fn new(kind: u8) -> Option<Self> {
+        let is_buffered = kind & 1 != 0;
         let mut config = profile::builtin("confznspp")?.config;
         config.geometry.pages_per_block = 4;
         config.geometry.blocks_per_plane = 64;
@@ -74,7 +103,12 @@ impl Run {
             placement: Placement::InOrder,
         });
         let drive = FaultyDrive::from(Drive::new(&config));
-        let subsystem = Subsystem::new(drive, SubsystemSettings::new(NQN)).ok()?;
+        let mut subsystem = Subsystem::new(drive, SubsystemSettings::new(NQN)).ok()?;
+        if kind & 2 != 0 {
+            subsystem
+                .set_hosts(Nanos::ZERO, Some(vec![rules(kind & 4 != 0)]))
+                .ok()?;
+        }
         let mut run = Self {
             subsystem,
             now: Nanos::ZERO,
@@ -111,7 +145,7 @@ impl Run {
         let mut data = ConnectData::new_zeroed();
         data.cntlid = self.cntlid.into();
         data.subnqn = Nqn::new(NQN)?;
-        data.hostnqn = Nqn::new("nqn.2026-01.io.zonelab:fuzzer")?;
+        data.hostnqn = Nqn::new(HOSTNQN)?;
         let command = Connect::new(qid, 64);
         let entry = command.to_entry().ok()?;
         let connected = self

@@ -18,6 +18,7 @@ use super::events::REQUESTS;
 use super::failure::{Failure, byte};
 use super::features::{KEEP_ALIVE_GRANULARITY_MS, supported_events};
 use super::format::{FORMATS, formatted};
+use super::hosts::NamespaceAccess;
 use super::names::OUI;
 use super::placement::ENDURANCE_GROUP;
 use super::plan::DEALLOCATED_RANGES;
@@ -33,6 +34,8 @@ const ABORT_LIMIT_Z: u8 = 3;
 /// The granularity of KAS.
 const KAS_UNIT_MS: u32 = 100;
 
+/// NSATTR: the namespace is write protected.
+const WRITE_PROTECTED: u8 = 1 << 0;
 /// OCFS: source ranges in descriptor format 0.
 const COPY_FORMAT_0: u16 = 1 << 0;
 /// DLFEAT: all bytes of a deallocated block read as zero.
@@ -83,30 +86,38 @@ impl<L: Layer> Subsystem<L> {
     fn identify_io(&mut self, slot: u32, command: Identify, buf: &mut Buf) -> Result<(), Failure> {
         let nsid = command.nsid;
         match command.cns {
+            // One that this host has not is inactive, and then all is zero.
+            Cns::NAMESPACE | Cns::ALLOCATED_NAMESPACE
+                if (1..=self.last_nsid(slot)).contains(&nsid)
+                    && self.rights(slot, nsid).is_none() =>
+            {
+                Ok(())
+            }
             Cns::NAMESPACE | Cns::ALLOCATED_NAMESPACE => {
-                self.identify_namespace(nsid, structure(buf))
+                self.identify_namespace((slot, nsid), structure(buf))
             }
             Cns::CONTROLLER => {
                 self.identify_controller(slot, structure(buf));
                 Ok(())
             }
             Cns::ACTIVE_NAMESPACES | Cns::ALLOCATED_NAMESPACES => {
-                self.list_namespaces(nsid, |_| true, structure(buf))
+                self.list_namespaces((slot, nsid), |_| true, structure(buf))
             }
-            Cns::NAMESPACE_ID_DESCRIPTORS => self.namespace_identifiers(nsid, buf),
+            Cns::NAMESPACE_ID_DESCRIPTORS => self.namespace_identifiers((slot, nsid), buf),
             Cns::COMMAND_SET_NAMESPACE | Cns::COMMAND_SET_ALLOCATED_NAMESPACE => {
-                self.identify_namespace_of(nsid, command.csi, buf)
+                self.identify_namespace_of((slot, nsid), command.csi, buf)
             }
             Cns::COMMAND_SET_CONTROLLER => self.identify_controller_of(command.csi, buf),
             Cns::COMMAND_SET_ACTIVE_NAMESPACES | Cns::COMMAND_SET_ALLOCATED_NAMESPACES => {
                 let csi = command.csi;
                 check_command_set(csi)?;
-                self.list_namespaces(nsid, |of| command_set(of) == csi, structure(buf))
+                self.list_namespaces((slot, nsid), |of| command_set(of) == csi, structure(buf))
             }
             Cns::COMMAND_SET_INDEPENDENT_NAMESPACE => {
-                self.info(nsid)?;
+                self.info((slot, nsid))?;
                 let out: &mut IdentifyNamespaceIndependent = structure(buf);
                 out.nstat = NamespaceStatus::default().with_nrdy(true);
+                out.nsattr = self.attributes((slot, nsid));
                 if self.has_placement() {
                     out.endgid = ENDURANCE_GROUP.into();
                 }
@@ -114,12 +125,12 @@ impl<L: Layer> Subsystem<L> {
             }
             Cns::ATTACHED_CONTROLLERS => {
                 // A private namespace is attached to each controller alone.
-                self.info(nsid)?;
-                self.list_controllers(command.cntid, structure(buf));
+                self.info((slot, nsid))?;
+                self.list_controllers((slot, command.cntid), structure(buf));
                 Ok(())
             }
             Cns::CONTROLLERS => {
-                self.list_controllers(command.cntid, structure(buf));
+                self.list_controllers((slot, command.cntid), structure(buf));
                 Ok(())
             }
             Cns::ENDURANCE_GROUPS => {
@@ -137,11 +148,20 @@ impl<L: Layer> Subsystem<L> {
         }
     }
 
-    /// What the drive says of a namespace.
-    fn info(&self, nsid: u32) -> Result<&NamespaceInfo, Failure> {
+    /// What the drive says of a namespace that the host of a controller has.
+    fn info(&self, (slot, nsid): (u32, u32)) -> Result<&NamespaceInfo, Failure> {
         let index = nsid.wrapping_sub(1) as usize;
         let info = self.shown().namespaces.get(index);
+        let info = info.filter(|_| self.rights(slot, nsid).is_some());
         info.ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))
+    }
+
+    /// NSATTR: whether the host of a controller may write.
+    fn attributes(&self, (slot, nsid): (u32, u32)) -> u8 {
+        match self.rights(slot, nsid) {
+            Some(NamespaceAccess::ReadOnly) => WRITE_PROTECTED,
+            _ => 0,
+        }
     }
 
     fn identify_controller(&mut self, slot: u32, out: &mut IdentifyController) {
@@ -177,7 +197,7 @@ impl<L: Layer> Subsystem<L> {
             .with_transport(true);
         out.msdbd = 1;
         match kind {
-            Kind::Io => self.identify_io_controller(out),
+            Kind::Io => self.identify_io_controller(slot, out),
             Kind::Discovery => {
                 out.cntrltype = ControllerType::DISCOVERY;
                 out.subnqn = zonelab_nvme::identify::Nqn::new(zonelab_nvme::fabrics::DISCOVERY_NQN)
@@ -188,11 +208,11 @@ impl<L: Layer> Subsystem<L> {
     }
 
     /// What only a controller with namespaces has.
-    fn identify_io_controller(&self, out: &mut IdentifyController) {
-        let bytes = self.capacity_bytes();
+    fn identify_io_controller(&self, slot: u32, out: &mut IdentifyController) {
+        let bytes = self.capacity_bytes(slot);
         let limits = self.settings.limits;
         out.cntrltype = ControllerType::IO;
-        out.oacs = OptionalAdmin::default().with_format_nvm(self.can_format());
+        out.oacs = OptionalAdmin::default().with_format_nvm(self.may_format(slot));
         out.acl_z = ABORT_LIMIT_Z;
         out.frmw = FirmwareUpdates::default()
             .with_slot_1_read_only(true)
@@ -203,8 +223,7 @@ impl<L: Layer> Subsystem<L> {
         out.sqes = EntrySizes::default().with_min(6).with_max(6);
         out.cqes = EntrySizes::default().with_min(4).with_max(4);
         out.maxcmd = limits.queue_depth.into();
-        // Fits: a drive has at most 255.
-        out.nn = (self.namespaces.len() as u32).into();
+        out.nn = self.last_nsid(slot).into();
         out.mnan = out.nn;
         out.oncs = NvmOptions::default()
             .with_compare(true)
@@ -231,11 +250,11 @@ impl<L: Layer> Subsystem<L> {
         out.iorcsz = 1.into();
     }
 
-    /// What can be written of all namespaces together, in bytes.
-    pub(super) fn capacity_bytes(&self) -> u128 {
+    /// What can be written of all namespaces that a host has, in bytes.
+    pub(super) fn capacity_bytes(&self, slot: u32) -> u128 {
         let capacity =
             |of: &NamespaceInfo| u128::from(capacity_lbas(of)) * u128::from(of.lba_bytes);
-        self.shown().namespaces.iter().map(capacity).sum()
+        self.visible(slot).map(|(_, of)| capacity(of)).sum()
     }
 
     /// Whether a namespace has Copy.
@@ -257,8 +276,13 @@ impl<L: Layer> Subsystem<L> {
         (capacity_lbas, capacity_lbas.saturating_sub(left_lbas))
     }
 
-    fn identify_namespace(&self, nsid: u32, out: &mut IdentifyNamespace) -> Result<(), Failure> {
-        let info = self.info(nsid)?;
+    fn identify_namespace(
+        &self,
+        (slot, nsid): (u32, u32),
+        out: &mut IdentifyNamespace,
+    ) -> Result<(), Failure> {
+        let info = self.info((slot, nsid))?;
+        out.nsattr = self.attributes((slot, nsid));
         let names = self.namespaces[nsid as usize - 1].names;
         let config = self.drive.drive().config();
         out.nsze = info.size_lbas.into();
@@ -290,7 +314,7 @@ impl<L: Layer> Subsystem<L> {
             if lba_bytes == info.lba_bytes {
                 out.flbas = FormattedLba::default().with_index(index);
             }
-            let is_possible = self.can_format() && formatted(config, lba_bytes).is_some();
+            let is_possible = self.may_format(slot) && formatted(config, lba_bytes).is_some();
             if lba_bytes == info.lba_bytes || is_possible {
                 *lbaf = LbaFormat::default().with_lbads(lba_bytes.ilog2() as u8);
             }
@@ -300,12 +324,12 @@ impl<L: Layer> Subsystem<L> {
 
     fn identify_namespace_of(
         &self,
-        nsid: u32,
+        (slot, nsid): (u32, u32),
         csi: CommandSet,
         buf: &mut Buf,
     ) -> Result<(), Failure> {
         check_command_set(csi)?;
-        let info = self.info(nsid)?;
+        let info = self.info((slot, nsid))?;
         let zoned = match (csi, info.zoned) {
             // Nothing beyond blocks of data: all zero.
             (CommandSet::NVM, _) => return Ok(()),
@@ -364,16 +388,15 @@ impl<L: Layer> Subsystem<L> {
     /// The namespaces after `nsid`.
     fn list_namespaces(
         &self,
-        nsid: u32,
+        (slot, nsid): (u32, u32),
         is_listed: impl Fn(&NamespaceInfo) -> bool,
         out: &mut NamespaceList,
     ) -> Result<(), Failure> {
         if nsid >= u32::MAX - 1 {
             return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
         }
-        let infos = self.shown().namespaces.iter();
-        let listed = (1_u32..)
-            .zip(infos)
+        let listed = self
+            .visible(slot)
             .filter(|(of, info)| *of > nsid && is_listed(info));
         for ((of, _), place) in listed.zip(&mut out.nsid) {
             *place = of.into();
@@ -381,12 +404,13 @@ impl<L: Layer> Subsystem<L> {
         Ok(())
     }
 
-    /// The controllers from `cntid` on.
-    fn list_controllers(&self, cntid: u16, out: &mut ControllerList) {
+    /// The controllers from `cntid` on; those of its own, if hosts have rules.
+    fn list_controllers(&self, (slot, cntid): (u32, u16), out: &mut ControllerList) {
+        let own = self.controllers.get(slot).and_then(|of| of.host);
         let io = self
             .controllers
             .iter()
-            .filter(|(_, of)| of.kind == Kind::Io);
+            .filter(|(_, of)| of.kind == Kind::Io && (own.is_none() || of.host == own));
         // Fits: there are fewer controllers than identifiers.
         let listed = io
             .map(|(slot, _)| (slot + 1) as u16)
@@ -399,8 +423,12 @@ impl<L: Layer> Subsystem<L> {
         out.numids = count.into();
     }
 
-    fn namespace_identifiers(&self, nsid: u32, buf: &mut Buf) -> Result<(), Failure> {
-        let info = self.info(nsid)?;
+    fn namespace_identifiers(
+        &self,
+        (slot, nsid): (u32, u32),
+        buf: &mut Buf,
+    ) -> Result<(), Failure> {
+        let info = self.info((slot, nsid))?;
         let names = self.namespaces[nsid as usize - 1].names;
         let csi = [command_set(info).0];
         let descriptors: [(NamespaceIdType, &[u8]); 4] = [

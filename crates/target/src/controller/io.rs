@@ -12,7 +12,7 @@ use zonelab_ssd::DriveModel;
 use zonelab_ssd::config::DataStore;
 
 use super::failure::{Failure, byte};
-use super::plan::Transfer;
+use super::plan::{Plan, Transfer};
 use super::state::Life;
 use super::{Done, Layer, QueueHandle, Subsystem};
 
@@ -66,11 +66,28 @@ impl<L: Layer> Subsystem<L> {
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> Result<(), Failure> {
-        let (plan, hint) = self.checked(slot, entry)?;
+        let (plan, is_hint) = self.checked(slot, entry)?;
+        if self.hold((queue, slot), (entry, &plan), data, data_len) {
+            return Ok(());
+        }
+        let came = self.now;
+        self.start((queue, came), (entry, &plan, is_hint), data, data_len)
+    }
+
+    /// Hands a command that has passed its checks, and came at that time, to the drive.
+    #[inline]
+    pub(super) fn start(
+        &mut self,
+        (queue, came): (u32, Nanos),
+        (entry, plan, is_hint): (&SubmissionEntry, &Plan, bool),
+        data: &mut Option<Buf>,
+        data_len: u32,
+    ) -> Result<(), Failure> {
+        let slot = self.queues.at(queue).controller;
         let caches_writes = self.controllers.at(slot).features.caches_writes();
         let mut payload = self.payload(plan.transfer, data, data_len)?;
         if let (Op::Deallocate { .. }, Some(ranges)) = (plan.op, &mut payload) {
-            match hint {
+            match is_hint {
                 true => empty_ranges(ranges),
                 false => self.check_ranges(ranges)?,
             }
@@ -93,7 +110,7 @@ impl<L: Layer> Subsystem<L> {
                 op: plan.op,
                 placement: plan.placement,
                 bytes: payload.as_ref().map_or(0, |data| data.len() as u32),
-                submitted: self.now,
+                submitted: came,
                 result: 0,
                 spent: None,
             },
@@ -356,6 +373,7 @@ impl<L: Layer> Subsystem<L> {
         // Data that differs is no error of the media.
         if status.sct() == StatusCodeType::MEDIA && status != Status::COMPARE_FAILURE {
             self.counters.media_errors += 1;
+            self.activity.media_error(flight.nsid);
         }
         let lba = flight.op.first_block();
         let about = ErrorEntry {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use zonelab_device::Buf;
+use zonelab_device::{Buf, NamespaceId};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::GetLogPage;
 use zonelab_nvme::fabrics::CNTLID_DYNAMIC;
@@ -10,13 +10,14 @@ use zonelab_nvme::identify::{Ascii, CommandSet};
 use zonelab_nvme::log::{
     ActiveFirmware, AddressFamily, CHANGED_NAMESPACES_OVERFLOW, CommandEffects, CommandEffectsLog,
     CriticalWarning, DiscoveryEntry, DiscoveryHeader, ErrorEntry, LogPageId, SmartLog,
-    SubsystemType, SupportedLogPage, TransportRequirements, TransportType,
+    SubsystemType, SupportedLogPage, TcpSecurity, TransportRequirements, TransportType,
 };
 use zonelab_nvme::queue::{AdminOpcode, IoOpcode};
 use zonelab_nvme::zerocopy::little_endian::U128;
 use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
 use zonelab_nvme::zns::{ChangedZoneList, ZoneState};
 
+use super::activity::Operation;
 use super::failure::{Failure, byte};
 use super::placement::PAGES as PLACEMENT_PAGES;
 use super::settings::{ADMIN_QUEUE_ENTRIES, DiscoveryAddress};
@@ -107,17 +108,17 @@ impl<L: Layer> Subsystem<L> {
         match get.lid {
             LogPageId::SUPPORTED_LOG_PAGES => Ok(self.supported_pages(slot)),
             LogPageId::ERROR_INFORMATION => Ok(self.error_log(slot)),
-            LogPageId::SMART if is_all => Ok(self.smart_log().as_bytes().to_vec()),
+            LogPageId::SMART if is_all => Ok(self.smart_log(slot).as_bytes().to_vec()),
             LogPageId::SMART => Err(Failure::field(byte::NSID)),
             LogPageId::FIRMWARE_SLOTS => Ok(self.firmware_slots()),
             LogPageId::CHANGED_NAMESPACES => Ok(self.changed_namespaces(slot)),
             LogPageId::COMMAND_EFFECTS => {
-                let formats = self.can_format().then(|| self.has_formats());
+                let formats = self.may_format(slot).then(|| self.has_formats());
                 let has = (self.has_copy(), self.has_placement());
                 effects(get.csi, formats, has)
             }
             LogPageId::CHANGED_ZONES => self.changed_zones(slot, get.nsid),
-            lid if PLACEMENT_PAGES.contains(&lid) => self.placement_page(get),
+            lid if PLACEMENT_PAGES.contains(&lid) => self.placement_page(slot, get),
             _ => Ok(self.discovery_log()),
         }
     }
@@ -137,7 +138,38 @@ impl<L: Layer> Subsystem<L> {
         out
     }
 
-    pub(super) fn smart_log(&self) -> SmartLog {
+    /// Of the conventional namespace of a host that has the least: zones of hosts have no spare.
+    fn spare_percent(&self, slot: u32) -> u8 {
+        let drive = self.drive.drive();
+        let ids = self.visible(slot).map(|(nsid, _)| NamespaceId(nsid));
+        let logs = ids.filter_map(|nsid| drive.log_health(nsid));
+        let percent = logs.map(|health| health.available_percent()).min();
+        percent.unwrap_or(SPARE_PERCENT)
+    }
+
+    /// Whether a host can write nothing of what it knows of any more.
+    fn is_read_only(&self, slot: u32) -> bool {
+        let drive = self.drive.drive();
+        if !self.has_rules(slot) {
+            return drive.is_read_only();
+        }
+        let is_lost = |zone| {
+            let state = drive.zones().state(zonelab_device::ZoneId(zone));
+            matches!(state, ZoneState::READ_ONLY | ZoneState::OFFLINE)
+        };
+        let mut ids = self.visible(slot).map(|(nsid, _)| NamespaceId(nsid));
+        ids.all(|nsid| match drive.log_health(nsid) {
+            Some(health) => health.is_read_only,
+            None => drive
+                .config()
+                .zones_of(nsid)
+                .is_some_and(|mut of| of.all(is_lost)),
+        })
+    }
+
+    /// SMART / Health Information. A host with rules finds what became of its own
+    /// namespaces; wear, time and losses of power are the drive's.
+    pub(super) fn smart_log(&self, slot: u32) -> SmartLog {
         let totals = self.drive.drive().totals();
         let units = |bytes: u64| U128::new(bytes.div_ceil(DATA_UNIT_BYTES).into());
         let count = |count: u64| U128::new(count.into());
@@ -150,13 +182,22 @@ impl<L: Layer> Subsystem<L> {
             let state = zones.state(zonelab_device::ZoneId(zone));
             matches!(state, ZoneState::READ_ONLY | ZoneState::OFFLINE)
         };
+        let spare_percent = self.spare_percent(slot);
         let mut out = SmartLog::new_zeroed();
+        let is_own = |zone: &u32| {
+            let config = self.drive.drive().config();
+            let mut ids = self.visible(slot).map(|(nsid, _)| NamespaceId(nsid));
+            let holds = |nsid| config.zones_of(nsid).is_some_and(|of| of.contains(zone));
+            !self.has_rules(slot) || !self.shows_zones() || ids.any(holds)
+        };
+        let own = || (0..zones.count()).filter(is_own);
         out.cw = CriticalWarning::default()
-            .with_degraded((0..zones.count()).any(is_lost))
-            // It says so of all of the media.
-            .with_read_only((0..zones.count()).all(is_lost));
+            .with_degraded(own().any(is_lost))
+            .with_spare(spare_percent < SPARE_THRESHOLD_PERCENT)
+            // It says so of all of the media that the host knows of.
+            .with_read_only(self.is_read_only(slot));
         out.ctemp = TEMPERATURE_K.into();
-        out.avsp = SPARE_PERCENT;
+        out.avsp = spare_percent;
         out.avspt = SPARE_THRESHOLD_PERCENT;
         out.dur = units(counters.read_bytes + totals.host_read_bytes);
         out.duw = units(counters.written_bytes + totals.host_write_bytes);
@@ -169,7 +210,37 @@ impl<L: Layer> Subsystem<L> {
         out.poh = count(self.now.0 / (60 * NS_PER_MINUTE));
         out.mdie = count(counters.media_errors);
         out.neile = count(counters.errors);
+        if self.has_rules(slot) {
+            self.own_counts(slot, &mut out);
+        }
         out
+    }
+
+    /// What hosts did to the namespaces that the host of a controller has.
+    fn own_counts(&self, slot: u32, out: &mut SmartLog) {
+        let (mut reads, mut writes, mut media_errors) = ((0, 0), (0, 0), 0);
+        for (nsid, _) in self.visible(slot) {
+            let row = self.activity.tallies().get(nsid as usize);
+            let row = row.into_iter().flatten();
+            for (operation, tally) in Operation::ALL.into_iter().zip(row) {
+                let sums = match operation {
+                    Operation::Read | Operation::Compare | Operation::Verify => &mut reads,
+                    Operation::Write
+                    | Operation::Append
+                    | Operation::WriteZeroes
+                    | Operation::Copy => &mut writes,
+                    _ => continue,
+                };
+                *sums = (sums.0 + tally.commands - tally.errors, sums.1 + tally.bytes);
+            }
+            media_errors += self.activity.media_errors(nsid);
+        }
+        let units = |bytes: u64| U128::new(bytes.div_ceil(DATA_UNIT_BYTES).into());
+        let errors = self.controllers.get(slot).map_or(0, |of| of.errors.count());
+        (out.dur, out.hrc) = (units(reads.1), U128::new(reads.0.into()));
+        (out.duw, out.hwc) = (units(writes.1), U128::new(writes.0.into()));
+        out.mdie = U128::new(media_errors.into());
+        out.neile = U128::new(errors.into());
     }
 
     fn firmware_slots(&self) -> Vec<u8> {
@@ -194,7 +265,7 @@ impl<L: Layer> Subsystem<L> {
 
     fn changed_zones(&mut self, slot: u32, nsid: u32) -> Result<Vec<u8>, Failure> {
         let is_zoned = self.namespace(nsid).is_some_and(|of| of.zone_lbas > 0);
-        if !is_zoned {
+        if !is_zoned || self.rights(slot, nsid).is_none() {
             return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
         }
         let mut out = ChangedZoneList::new_zeroed();
@@ -231,8 +302,11 @@ impl<L: Layer> Subsystem<L> {
         };
         out.subtype = SubsystemType::NVM;
         out.treq = TransportRequirements::default()
-            .with_secure_channel(2)
+            .with_secure_channel(if at.has_tls { 1 } else { 2 })
             .with_disable_sq_flow_control(true);
+        if at.has_tls {
+            out.tsas.sectype = TcpSecurity::TLS_1_3;
+        }
         out.portid = portid.into();
         out.cntlid = CNTLID_DYNAMIC.into();
         out.asqsz = self

@@ -26,6 +26,8 @@
 //! | `admin` | admin commands: dispatch, Abort, event requests, Keep Alive |
 //! | `identify`, `logs`, `features`, `format` | the larger admin commands |
 //! | `events` | what a controller has to tell its host |
+//! | `hosts` | which host finds which namespaces, and may do what |
+//! | `quality`, `turns` | how much of the drive a host gets; commands beyond that wait |
 //! | [`activity`] | counts and latencies of I/O commands |
 //! | `placement` | flexible data placement |
 //! | `plan` | what an I/O command asks for, and whether it may |
@@ -48,6 +50,7 @@ mod faults;
 mod features;
 mod format;
 mod fuzz;
+mod hosts;
 mod identify;
 mod io;
 mod layer;
@@ -57,8 +60,10 @@ mod names;
 mod placement;
 mod plan;
 mod properties;
+mod quality;
 mod settings;
 mod state;
+mod turns;
 
 use std::collections::VecDeque;
 
@@ -77,8 +82,10 @@ pub use authentication::{
 pub use faults::NoSuchController;
 pub use format::formatted;
 pub use fuzz::fuzz_command;
+pub use hosts::{HostRules, NamespaceAccess, Permissions};
 pub use layer::{Layer, NoLayer};
 pub use moves::Moves;
+pub use quality::{BURST, Quality};
 pub use settings::{
     DISCOVERY_TRANSFER_BYTES, DiscoveryAddress, SettingsError, SubsystemSettings, TransportLimits,
 };
@@ -88,6 +95,7 @@ use activity::Activity;
 use failure::{Failure, do_not_retry};
 use faults::Power;
 use format::PendingFormat;
+use hosts::Hosts;
 use io::Flight;
 use names::NamespaceNames;
 use settings::Texts;
@@ -199,6 +207,8 @@ pub struct Subsystem<L: Layer = NoLayer> {
     settings: SubsystemSettings,
     /// `None`: every host is who it says it is.
     authentication: Option<Authentication>,
+    /// `None`: every host may do everything.
+    hosts: Option<Hosts>,
     texts: Texts,
     /// NSID 1 first.
     namespaces: Vec<Namespace>,
@@ -269,6 +279,7 @@ impl<L: Layer> Subsystem<L> {
             layer,
             settings,
             authentication: None,
+            hosts: None,
             texts,
             namespaces: Vec::new(),
             max_transfer_bytes: 0,
@@ -381,6 +392,7 @@ impl<L: Layer> Subsystem<L> {
             self.next_step(),
             ready,
             self.alarm,
+            self.next_turn(),
             at_once.then_some(self.now),
         ]
         .into_iter()
@@ -394,7 +406,8 @@ impl<L: Layer> Subsystem<L> {
     pub fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>) {
         let to = to.max(self.now);
         loop {
-            let alarm = self.alarm.filter(|at| *at <= to);
+            let alarm = [self.alarm, self.next_turn()].into_iter().flatten().min();
+            let alarm = alarm.filter(|at| *at <= to);
             let until = alarm.map_or(to, |at| at.max(self.now));
             self.run_drive(until, done);
             self.now = until;
@@ -402,6 +415,7 @@ impl<L: Layer> Subsystem<L> {
                 break;
             }
             self.ring_alarms();
+            self.take_turns();
         }
         self.release(to, done);
         closed.append(&mut self.closing);

@@ -26,6 +26,7 @@ use zonelab_ssd::config::Isolation;
 use zonelab_ssd::{PLACEMENT_EVENT_TYPES, PlacementEventKind, PlacementHandle};
 
 use super::failure::{Failure, byte};
+use super::hosts::NamespaceAccess;
 use super::plan::{Plan, Transfer};
 use super::{Answer, Layer, Subsystem};
 
@@ -54,26 +55,26 @@ impl<L: Layer> Subsystem<L> {
     }
 
     /// One of [`PAGES`].
-    pub(super) fn placement_page(&self, get: &GetLogPage) -> Result<Vec<u8>, Failure> {
+    pub(super) fn placement_page(&self, slot: u32, get: &GetLogPage) -> Result<Vec<u8>, Failure> {
         if get.lsi != ENDURANCE_GROUP {
             return Err(Failure::field(byte::CDW11 + 2));
         }
         Ok(match get.lid {
-            LogPageId::ENDURANCE_GROUP => self.endurance_group().as_bytes().to_vec(),
+            LogPageId::ENDURANCE_GROUP => self.endurance_group(slot).as_bytes().to_vec(),
             LogPageId::FDP_CONFIGURATIONS => self.placement_configurations(),
             LogPageId::RECLAIM_UNIT_HANDLE_USAGE => self.handle_usage(),
             LogPageId::FDP_STATISTICS => self.placement_statistics().as_bytes().to_vec(),
-            _ => self.placement_events(get.lsp & PlacementEvent::HOST_EVENTS_LSP != 0),
+            _ => self.placement_events(slot, get.lsp & PlacementEvent::HOST_EVENTS_LSP != 0),
         })
     }
 
     /// What the SMART log says of the drive, of the endurance group.
-    fn endurance_group(&self) -> EnduranceGroupLog {
-        let smart = self.smart_log();
+    fn endurance_group(&self, slot: u32) -> EnduranceGroupLog {
+        let smart = self.smart_log(slot);
         let units = |bytes: u128| U128::new(bytes.div_ceil(ENDURANCE_UNIT_BYTES));
         let (counters, totals) = (&self.counters, self.drive.drive().totals());
         let statistics = self.placement_statistics();
-        let capacity = self.capacity_bytes();
+        let capacity = self.capacity_bytes(slot);
         let mut out = EnduranceGroupLog::new_zeroed();
         out.avsp = smart.avsp;
         out.avspt = smart.avspt;
@@ -165,8 +166,9 @@ impl<L: Layer> Subsystem<L> {
         out
     }
 
-    fn placement_events(&self, of_host: bool) -> Vec<u8> {
-        let events = self.drive.drive().placement().events(of_host);
+    fn placement_events(&self, slot: u32, of_host: bool) -> Vec<u8> {
+        let mut events = self.drive.drive().placement().events(of_host);
+        events.retain(|event| self.rights(slot, event.nsid.0).is_some());
         let mut header = PlacementEventsHeader::new_zeroed();
         // Fits: the drive keeps 63.
         header.nfdpe = (events.len() as u32).into();
@@ -180,10 +182,10 @@ impl<L: Layer> Subsystem<L> {
     /// The handle of a namespace that Get and Set Features of FDP Events is about.
     fn selected_handle(
         &self,
-        nsid: u32,
+        (slot, nsid): (u32, u32),
         select: PlacementEventsSelect,
     ) -> Result<PlacementHandle, Failure> {
-        if self.namespace(nsid).is_none() {
+        if self.rights(slot, nsid).is_none() {
             return Err(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID));
         }
         let handles = self.drive.drive().placement().handles();
@@ -209,11 +211,12 @@ impl<L: Layer> Subsystem<L> {
     /// Get Features of FDP Events: as many types as the host has room for.
     pub(super) fn get_placement_events(
         &mut self,
+        slot: u32,
         command: &GetFeatures,
         data_len: u32,
     ) -> Result<Answer, Failure> {
         let select = PlacementEventsSelect::from_bits(command.dword11);
-        let handle = self.selected_handle(command.nsid, select)?;
+        let handle = self.selected_handle((slot, command.nsid), select)?;
         let room = data_len as usize / size_of::<SupportedEvent>();
         let count = room.min(select.noet().into());
         let placed = self.drive.drive().placement();
@@ -248,13 +251,17 @@ impl<L: Layer> Subsystem<L> {
     /// Set Features of FDP Events.
     pub(super) fn set_placement_events(
         &mut self,
+        slot: u32,
         command: &SetFeatures,
         data: Option<&[u8]>,
     ) -> Result<Answer, Failure> {
         let select = PlacementEventsSelect::from_bits(command.dword11);
-        let handle = self.selected_handle(command.nsid, select)?;
+        let handle = self.selected_handle((slot, command.nsid), select)?;
         let types = data.and_then(|data| data.get(..usize::from(select.noet())));
         let types = types.ok_or(Failure::at(Status::DATA_SGL_LENGTH_INVALID, byte::DPTR + 8))?;
+        if self.rights(slot, command.nsid) == Some(NamespaceAccess::ReadOnly) {
+            return Err(Failure::at(Status::NAMESPACE_WRITE_PROTECTED, byte::NSID));
+        }
         let is_enabled = PlacementEventsEnable::from_bits(command.dword12).fdpee();
         let is_known = |of: &u8| PLACEMENT_EVENT_TYPES.contains(&PlacementEventType(*of));
         if !types.iter().all(is_known) {

@@ -191,15 +191,18 @@ impl<L: Layer> Subsystem<L> {
         }
         let has_zns = controller.has_zns();
         let command = IoCommand::parse(entry).map_err(|status| Failure::at(status, byte::OPC))?;
+        let no_namespace = Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID);
+        let access = self.rights(slot, entry.nsid.get()).ok_or(no_namespace)?;
         let namespace = self
             .namespace(entry.nsid.get())
             .filter(|namespace| has_zns || namespace.zone_lbas == 0)
-            .ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))?;
+            .ok_or(no_namespace)?;
         let is_hint = matches!(
             command,
             IoCommand::DatasetManagement(DatasetManagement { ad: false, .. })
         );
         let plan = self.plan(namespace, command)?;
+        self.permit(slot, (access, &plan), is_hint)?;
         if self.format.is_some() {
             return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
         }

@@ -42,6 +42,8 @@ pub struct DiscoveryAddress {
     pub address: IpAddr,
     /// TCP port.
     pub port: u16,
+    /// TLS 1.3 is required there; else there is none.
+    pub has_tls: bool,
 }
 
 /// What a [`Subsystem`](super::Subsystem) is called, whom it lets in, and its limits.
@@ -91,6 +93,18 @@ pub enum SettingsError {
     /// Two entries for one host.
     #[error("hosts: \"{0}\" is there twice, with which of its secrets?")]
     HostTwice(String),
+    /// A rule for a host.
+    #[error("host \"{host}\": {key}: {value}: {valid}")]
+    Rule {
+        /// The host.
+        host: String,
+        /// The key of its rule.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// What would be valid.
+        valid: String,
+    },
     /// A text that Identify cannot hold.
     #[error("{key}: \"{value}\" does not fit: up to {most} printable ASCII characters")]
     Text {

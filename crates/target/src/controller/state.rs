@@ -114,6 +114,11 @@ impl ErrorLog {
         });
     }
 
+    /// How many there were.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Newest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ErrorEntry> {
         self.entries.iter()
@@ -126,6 +131,8 @@ pub(super) struct Controller {
     pub(super) kind: Kind,
     pub(super) hostnqn: Nqn,
     pub(super) hostid: [u8; 16],
+    /// Where the rules of its host are, if hosts have rules.
+    pub(super) host: Option<usize>,
     /// The admin queue.
     pub(super) admin: u32,
     /// I/O queues, that of QID 1 first.

@@ -8,12 +8,15 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 
 use rustix::event::epoll;
 use rustix::net::sockopt;
 use zonelab_device::Nanos;
+use zonelab_nvme::identify::Nqn;
 
 use super::peer::Peer;
+use super::socket::Socket;
 use super::{BATCH, Backend, LISTENER, Server, Standing};
 use crate::tcp::Connection;
 
@@ -91,13 +94,52 @@ impl Server {
         sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&stream, KEEP_ALIVE_INTERVAL)?;
         sockopt::set_tcp_keepcnt(&stream, KEEP_ALIVE_PROBES)?;
+        self.take_in(Socket::Tcp(stream), (address, None), now)
+    }
+
+    /// Takes a connection over from somebody in this process who stands between, and knows
+    /// the name of its host (by TLS). It may connect under that name alone, and counts as
+    /// one from `address` like any other. False: there is no place for it.
+    pub fn adopt(
+        &mut self,
+        stream: UnixStream,
+        (address, host): (SocketAddr, Nqn),
+        now: Nanos,
+    ) -> bool {
+        if !self.make_room(address.ip(), now) {
+            self.turned_away += 1;
+            let what = "turned away: as many connections as are allowed";
+            self.complaints.misbehaved(now, address, what);
+            return false;
+        }
+        let taken = stream
+            .set_nonblocking(true)
+            .and_then(|()| self.take_in(Socket::Local(stream), (address, Some(host)), now));
+        if let Err(error) = &taken {
+            tracing::debug!(peer = %address, %error, "not admitted");
+        }
+        taken.is_ok()
+    }
+
+    /// From now on, lets in hosts of these names only if they have shown who they are
+    /// before they came here ([`Self::adopt`]). Connections that there are stay.
+    pub fn require_known(&mut self, hosts: Vec<Nqn>) {
+        self.known_only = hosts;
+    }
+
+    fn take_in(
+        &mut self,
+        stream: Socket,
+        (address, known_as): (SocketAddr, Option<Nqn>),
+        now: Nanos,
+    ) -> io::Result<()> {
         let settings = &self.settings;
         let terms = settings.limits.terms(Standing::Stranger, &settings.tcp);
         let connection = Connection::on(settings.tcp, terms).map_err(io::Error::other)?;
         let index = self.vacant.last().copied().unwrap_or(self.peers.len());
         let mark = epoll::EventData::new_u64(index as u64);
         epoll::add(&self.epoll, &stream, mark, epoll::EventFlags::IN)?;
-        let peer = Some(Peer::new(stream, address, connection, now));
+        let peer = Some(Peer::new(stream, (address, known_as), connection, now));
         match self.vacant.pop() {
             Some(vacant) => self.peers[vacant] = peer,
             None => self.peers.push(peer),

@@ -19,7 +19,7 @@ pub struct Present<'a, B> {
     /// What is served. It has not been advanced to `now` yet.
     pub backend: &'a mut B,
     /// What serves it.
-    pub server: &'a Server,
+    pub server: &'a mut Server,
     /// The time.
     pub now: Nanos,
 }
@@ -109,13 +109,13 @@ impl<B> LoopCalls<B> {
     }
 
     /// Runs the calls there are.
-    pub(super) fn receive(&self, server: &Server, backend: &mut B, now: Nanos) {
+    pub(super) fn receive(&self, server: &mut Server, backend: &mut B, now: Nanos) {
         // Before the queue is looked at: a call that comes later rings again.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         for call in self.queue.try_iter() {
             call(Present {
-                backend,
-                server,
+                backend: &mut *backend,
+                server: &mut *server,
                 now,
             });
         }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_visit_is_answered_or_told_that_nobody_is_there() {
         let (handle, calls) = loop_calls::<u32>().expect("two descriptors");
-        let server = Server::bind(
+        let mut server = Server::bind(
             "127.0.0.1:0".parse().expect("an address"),
             ServerSettings::default(),
         )
@@ -144,7 +144,7 @@ mod tests {
         });
         let mut backend = 41;
         while !asking.is_finished() {
-            calls.receive(&server, &mut backend, Nanos(7));
+            calls.receive(&mut server, &mut backend, Nanos(7));
         }
         assert_eq!(
             asking.join().expect("it does not panic"),

@@ -9,8 +9,9 @@ use std::net::SocketAddr;
 
 use rustix::event::epoll;
 use zonelab_device::Nanos;
-use zonelab_nvme::fabrics::{Connect, ConnectData};
-use zonelab_nvme::queue::SubmissionEntry;
+use zonelab_nvme::fabrics::{Connect, ConnectData, DISCOVERY_NQN};
+use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+use zonelab_nvme::status::FabricsStatus;
 
 use super::peer::{Peer, Progress};
 use super::{Backend, Server, Standing};
@@ -232,6 +233,17 @@ impl Server {
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return;
         };
+        // Discovery needs no key: whoever asks learns where to go with one.
+        let is_discovery = data.subnqn.as_str() == Some(DISCOVERY_NQN);
+        let is_itself = match &peer.known_as {
+            Some(name) => *name == data.hostnqn,
+            None => is_discovery || !self.known_only.contains(&data.hostnqn),
+        };
+        if !is_itself {
+            let status = FabricsStatus::CONNECT_INVALID_HOST.status();
+            let completion = CompletionEntry::new(entry.cdw0.cid(), status).with_dnr(true);
+            return peer.connection.refused(completion);
+        }
         match backend.connect(now, (entry, command), data) {
             Ok(connected) => {
                 own(&mut self.owners, connected.queue, index);

@@ -19,7 +19,7 @@
 //! | `budget` | how much data of commands is in memory |
 //! | `calculations` | Diffie-Hellman, in a thread of its own |
 //! | `complaints`, `rates` | what is said of peers, and how often |
-//! | `peer` | a connection with its socket |
+//! | `peer`, `socket` | a connection with its socket |
 //! | `calls` | calls into the loop from other threads |
 
 mod admission;
@@ -35,6 +35,7 @@ mod limits;
 mod peer;
 mod rates;
 mod sending;
+mod socket;
 
 pub use backend::Backend;
 pub use calls::{Ended, LoopCalls, LoopHandle, Present, loop_calls};
@@ -51,6 +52,7 @@ use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use zonelab_device::Nanos;
+use zonelab_nvme::identify::Nqn;
 
 use crate::Buffers;
 use crate::controller::{Done, QueueHandle};
@@ -133,6 +135,8 @@ pub struct Server {
     /// Connections to be removed.
     gone: Vec<usize>,
     budget: Budget,
+    /// Hosts that may not just say who they are.
+    known_only: Vec<Nqn>,
     calculations: Calculations,
     complaints: Complaints,
     buffers: Buffers,
@@ -179,6 +183,7 @@ impl Server {
             hungry: VecDeque::new(),
             gone: Vec::new(),
             budget: Budget::new(limits.memory),
+            known_only: Vec::new(),
             calculations,
             complaints: Complaints::new(),
             buffers: Buffers::default(),

@@ -1,12 +1,14 @@
 //! One connection with its socket.
 
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{Shutdown, SocketAddr};
 
 use zonelab_device::{Buf, Nanos};
+use zonelab_nvme::identify::Nqn;
 
 use super::budget::HostId;
 use super::limits::{Limits, Standing};
+use super::socket::Socket;
 use crate::Buffers;
 use crate::controller::QueueHandle;
 use crate::tcp::Connection;
@@ -71,8 +73,10 @@ impl Meter {
 /// A connection, its socket, and what the server remembers of it.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Socket,
     pub(super) address: SocketAddr,
+    /// The host that it has shown to be before it came here; `None`: none.
+    pub(super) known_as: Option<Nqn>,
     pub(super) connection: Connection,
     pub(super) standing: Standing,
     /// Its queue, once there is one and until it is given up.
@@ -105,14 +109,15 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(
-        stream: TcpStream,
-        address: SocketAddr,
+        stream: Socket,
+        (address, known_as): (SocketAddr, Option<Nqn>),
         connection: Connection,
         now: Nanos,
     ) -> Self {
         Self {
             stream,
             address,
+            known_as,
             connection,
             standing: Standing::Stranger,
             queue: None,

@@ -153,6 +153,46 @@ fn only_hosts_with_a_secret_may_connect() {
 }
 
 #[test]
+fn secrets_are_replaced_and_revoked_while_hosts_are_there() {
+    let mut host = outside();
+    let admin = host.admin;
+    authenticate(&mut host, admin);
+    host.set_cc(enabled());
+    let with = |byte| HostSecret {
+        hostnqn: HOST.to_owned(),
+        host: secret(byte),
+        controller: None,
+    };
+    let twice = host.subsystem.set_secrets(host.now, vec![with(2), with(3)]);
+    assert!(
+        matches!(twice, Err(SettingsError::HostTwice(_))),
+        "{twice:?}"
+    );
+    // Who is there goes on; a new queue needs the new secret.
+    host.subsystem
+        .set_secrets(host.now, vec![with(2)])
+        .expect("valid names");
+    host.connect_io(1);
+    let io = host.io;
+    let mut old = party(secret(1), None);
+    talk(&mut host, io, &mut old);
+    assert_eq!(
+        old.failure(),
+        Some(AuthError::Refused(
+            FailureExplanation::AUTHENTICATION_FAILED
+        ))
+    );
+    assert_eq!(host.property(Property::VS), 0x0002_0000);
+    // Without a secret, nothing of it is left.
+    host.subsystem
+        .set_secrets(host.now, Vec::new())
+        .expect("no names");
+    host.run(host.now.saturating_add(Nanos::from_ms(1)));
+    assert!(host.closed.contains(&admin));
+    assert_eq!(host.subsystem.controllers(), 0);
+}
+
+#[test]
 fn a_host_is_in_the_list_and_has_a_secret() {
     let another = "nqn.2026-01.io.zonelab:another";
     for (hostnqn, allowed, is_let_in) in [

@@ -266,10 +266,12 @@ fn what_is_not_there_is_refused() {
 #[test]
 fn a_discovery_controller_lists_where_the_subsystem_is() {
     let mut settings = SubsystemSettings::new(NQN);
-    settings.addresses = vec![DiscoveryAddress {
+    let at = |port, has_tls| DiscoveryAddress {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 4420,
-    }];
+        port,
+        has_tls,
+    };
+    settings.addresses = vec![at(4420, false), at(4421, true)];
     let drive = FaultyDrive::from(Drive::new(&small()));
     let mut subsystem = Subsystem::new(drive, settings).unwrap();
     let data = connect_data(DISCOVERY_NQN, 0xffff);
@@ -285,11 +287,16 @@ fn a_discovery_controller_lists_where_the_subsystem_is() {
     let other = host.admin(of(1, Cns::NAMESPACE, CommandSet::NVM), 4096);
     assert_eq!(other.status(), Status::INVALID_FIELD);
 
-    let log = GetLogPage::new(0, LogPageId::DISCOVERY, 2048 / 4);
-    let log = host.admin(AdminCommand::GetLogPage(log), 2048);
+    let log = GetLogPage::new(0, LogPageId::DISCOVERY, 3072 / 4);
+    let log = host.admin(AdminCommand::GetLogPage(log), 3072);
     let log = log.data();
-    assert_eq!((u64_at(log, 0), u64_at(log, 8), u16_at(log, 16)), (1, 1, 0));
-    let entry = &log[1024..];
+    assert_eq!((u64_at(log, 0), u64_at(log, 8), u16_at(log, 16)), (1, 2, 0));
+    let entry = &log[2048..];
+    assert_eq!(entry[3], 1 | 1 << 2, "TREQ: a secure channel is required");
+    assert_eq!(&entry[32..37], b"4421 ");
+    assert_eq!(entry[768], 2, "SECTYPE: TLS 1.3");
+    let entry = &log[1024..2048];
+    assert_eq!(entry[768], 0, "SECTYPE: none");
     assert_eq!(
         &entry[..4],
         [3, 1, 2, 2 | 1 << 2],

@@ -8,6 +8,7 @@ mod events;
 mod faults;
 mod garbage;
 mod host;
+mod hosts;
 mod identify;
 mod io;
 mod lifetime;

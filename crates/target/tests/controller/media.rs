@@ -14,7 +14,7 @@ use zonelab_nvme::queue::IoOpcode;
 use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::{
-    FillExtent, FinishConfig, MappingConfig, NamespaceConfig, NamespaceKind,
+    FillExtent, FinishConfig, LogConfig, MappingConfig, NamespaceConfig, NamespaceKind,
 };
 use zonelab_ssd::faults::FaultPlan;
 
@@ -35,10 +35,7 @@ fn host() -> Host {
         max_open: None,
     };
     let conventional = NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones: 2,
-            handles: None,
-        },
+        kind: NamespaceKind::Conventional(LogConfig::new(2)),
         zones: 4,
         ..zoned
     };
@@ -332,4 +329,48 @@ fn a_thin_namespace_says_how_much_flash_is_left() {
         assert_eq!((ns.ncap.get(), ns.nuse.get()), (2 * ZONE, used * ZONE));
         assert_eq!(write(&mut host, 1, zone * ZONE, &[1]), status);
     }
+}
+
+#[test]
+fn the_health_log_tells_of_zones_of_a_log_that_fail() {
+    let mut config = small();
+    config.zones.max_active = None;
+    config.zones.max_open = None;
+    config.namespaces = vec![NamespaceConfig {
+        kind: NamespaceKind::Conventional(LogConfig::new(4)),
+        zones: config.zones.count,
+        max_active: None,
+        max_open: None,
+    }];
+    let mut host = Host::of(with_faults(&config, FaultPlan::default()));
+    assert_eq!(write(&mut host, 1, 3, &[7]), Status::SUCCESS);
+    let fail = |host: &mut Host, zone: u32| {
+        let text = format!(
+            "[[fault]]\non = \"time\"\nat = \"1us\"\nzones = \"{zone}..={zone}\"\n\
+             effect = \"read-only\"\n"
+        );
+        let plan = FaultPlan::parse("faults.toml", &text, &[]).expect("it is valid");
+        host.subsystem
+            .add_faults(host.now, plan)
+            .expect("it has such a zone");
+        host.run(host.now.saturating_add(Nanos(1_000_000_000)));
+    };
+    let seen = |host: &mut Host| {
+        let log = smart(host);
+        (
+            log.avsp,
+            log.cw.spare(),
+            log.cw.degraded(),
+            log.cw.read_only(),
+        )
+    };
+    assert_eq!(seen(&mut host), (100, false, false, false));
+    fail(&mut host, 0);
+    assert_eq!(seen(&mut host), (50, false, true, false));
+    assert_eq!(write(&mut host, 1, 4, &[8]), Status::SUCCESS);
+    fail(&mut host, 5);
+    assert_eq!(seen(&mut host), (0, true, true, true));
+    let protected = Status::NAMESPACE_WRITE_PROTECTED;
+    assert_eq!(write(&mut host, 1, 4, &[9]), protected);
+    assert_eq!(read(&mut host, 1, 3, 2), [7, 8]);
 }

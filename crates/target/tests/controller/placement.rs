@@ -16,7 +16,7 @@ use zonelab_nvme::placement::{
 use zonelab_nvme::queue::IoOpcode;
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_ssd::config::{
-    DriveConfig, Isolation, NamespaceConfig, NamespaceKind, ReclaimUnitHandles,
+    DriveConfig, Isolation, LogConfig, NamespaceConfig, NamespaceKind, ReclaimUnitHandles,
 };
 use zonelab_ssd::faults::FaultPlan;
 
@@ -30,10 +30,10 @@ const UNIT: u64 = 128;
 /// persistently isolated.
 fn config() -> DriveConfig {
     let namespace = |zones, spare_zones, handles| NamespaceConfig {
-        kind: NamespaceKind::Conventional {
-            spare_zones,
+        kind: NamespaceKind::Conventional(LogConfig {
             handles,
-        },
+            ..LogConfig::new(spare_zones)
+        }),
         zones,
         max_active: None,
         max_open: None,

@@ -16,6 +16,7 @@ use super::cpus::Cpus;
 use super::file::{JobFile, Section};
 use super::job::ExitWhat;
 use super::value::Amount;
+use crate::rate;
 use crate::rng::Rng;
 use crate::workload::directed::{DirectedWork, Pattern};
 use crate::workload::record::Recording;
@@ -405,6 +406,11 @@ impl Planner {
         };
         let (low, high) = options.startdelay;
         let spread = Rng::new(self.seed, u64::from(number) | 1 << 40).below(high - low + 1);
+        let periods = flows
+            .iter()
+            .flatten()
+            .filter_map(|flow| flow.period(self.device.lba_bytes));
+        let out_of_step = rate::out_of_step(thread, periods.min().unwrap_or(Nanos::ZERO));
         let mut work = DirectedWork {
             zones,
             flows,
@@ -429,7 +435,7 @@ impl Planner {
             } else {
                 options.iodepth
             },
-            start: Nanos(low + spread),
+            start: Nanos(low + spread).saturating_add(out_of_step),
             tolerates: options.tolerates,
             latency: Self::latency_goals(section)?,
             ramp: Nanos(options.ramp_time),

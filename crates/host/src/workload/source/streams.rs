@@ -47,7 +47,11 @@ enum StreamState {
 pub(crate) struct Writes {
     work: WriteWork,
     zoned: ZonedInfo,
+    /// Two for each zone that is written at a time: the one that writes, and the one whose last
+    /// appends are under way.
     streams: Vec<Stream>,
+    /// Those that write.
+    active: Vec<usize>,
     next_zone: u32,
     pass: u64,
 }
@@ -58,11 +62,12 @@ impl Writes {
             work: work.clone(),
             zoned,
             streams: Vec::new(),
+            active: Vec::new(),
             next_zone: work.zones.start,
             pass: 0,
         };
-        let open = work.open_zones.clamp(1, work.zones.len().max(1) as u32);
-        for _ in 0..open {
+        let open = work.open_zones.clamp(1, work.zones.len().max(1) as u32) as usize;
+        for _ in 0..2 * open {
             let stream = Stream {
                 zone: 0,
                 offset: 0,
@@ -72,10 +77,49 @@ impl Writes {
             };
             writes.streams.push(stream);
         }
-        for index in 0..open as usize {
+        writes.active = (0..open).collect();
+        for index in 0..open {
             writes.take_zone(index);
         }
         writes
+    }
+
+    /// The stream in a place, which has gone on to its next zone if all of the one before is
+    /// issued.
+    ///
+    /// Writes go on when they have completed. Appends go on at once: the drive takes the last
+    /// of a zone before the first of the next, so that no more zones are open in it, and a host
+    /// that waited would leave a deep queue empty once in each zone.
+    #[inline]
+    fn goes_on(&mut self, place: usize) -> usize {
+        let index = self.active[place];
+        let stream = &self.streams[index];
+        if stream.offset < self.zoned.zone_capacity_lbas {
+            return index;
+        }
+        if stream.in_flight == 0 {
+            self.take_zone(index);
+            return index;
+        }
+        let open = self.active.len();
+        let other = if index < open {
+            index + open
+        } else {
+            index - open
+        };
+        let has_next = self.work.repeat || self.next_zone < self.work.zones.end;
+        let is_far = self.work.zones.len() >= 4 * open;
+        if self.work.append
+            && self.work.command_lbas.is_none()
+            && has_next
+            && is_far
+            && self.streams[other].in_flight == 0
+        {
+            self.take_zone(other);
+            self.active[place] = other;
+            return other;
+        }
+        index
     }
 
     /// Gives a stream its next zone.
@@ -84,7 +128,7 @@ impl Writes {
             self.next_zone = self.work.zones.start;
             self.pass += 1;
         }
-        let is_every = self.work.repeat && self.streams.len() == self.work.zones.len();
+        let is_every = self.work.repeat && self.active.len() == self.work.zones.len();
         let stream = &mut self.streams[index];
         if is_every && self.pass > 0 {
             stream.offset = 0;
@@ -119,7 +163,7 @@ impl Writes {
                 _ => Offer::Wait,
             };
         }
-        let count = self.streams.len();
+        let count = self.active.len();
         let first = if count == 1 {
             0
         } else {
@@ -127,16 +171,12 @@ impl Writes {
         };
         let mut retired = 0;
         for step in 0..count {
-            let index = if first + step < count {
+            let place = if first + step < count {
                 first + step
             } else {
                 first + step - count
             };
-            if self.streams[index].offset == self.zoned.zone_capacity_lbas
-                && self.streams[index].in_flight == 0
-            {
-                self.take_zone(index);
-            }
+            let index = self.goes_on(place);
             let stream = &mut self.streams[index];
             match stream.state {
                 StreamState::Writing if stream.offset < self.zoned.zone_capacity_lbas => {

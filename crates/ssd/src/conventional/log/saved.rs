@@ -7,7 +7,7 @@ use super::{Log, NONE};
 use crate::config::Isolation;
 
 impl Log {
-    /// Places of all blocks, the open zones if there are two streams, and the empty ones.
+    /// Places of all units, the open zones if there are two streams, and the empty ones.
     pub(crate) fn save(&self) -> (Vec<u32>, [u32; 2], Vec<u32>) {
         let free = self.free.iter().copied().collect();
         let open = match *self.open {
@@ -63,6 +63,7 @@ impl Log {
             let is_free = free.iter().any(|of| *of as usize == zone);
             let is_open = open.iter().any(|of| *of as usize == zone);
             match written {
+                _ if self.failed[zone] => !is_free && !is_open,
                 0 => is_free || is_open,
                 full if full == self.capacity => !is_free,
                 _ => !is_free,
@@ -85,20 +86,20 @@ impl Log {
         written: impl Fn(ZoneId) -> u64,
     ) -> Result<(), String> {
         if places.len() != self.places.len() {
-            return Err(format!("{} blocks of a namespace", places.len()));
+            return Err(format!("{} units of a namespace", places.len()));
         }
+        let unit_lbas = u64::from(self.unit_lbas);
         for (zone, of) in (self.zones.start..).zip(&mut self.written) {
-            *of = u32::try_from(written(ZoneId(zone))).unwrap_or(u32::MAX);
+            *of = u32::try_from(written(ZoneId(zone)).div_ceil(unit_lbas)).unwrap_or(u32::MAX);
         }
-        for (block, &place) in (0..).zip(&places).filter(|(_, place)| **place != NONE) {
+        for (unit, &place) in (0..).zip(&places).filter(|(_, place)| **place != NONE) {
             let zone = (place / self.capacity) as usize;
-            let is_written = self
-                .written
-                .get(zone)
-                .is_some_and(|&w| place % self.capacity < w);
-            match self.blocks.get_mut(place as usize) {
-                Some(of) if is_written && *of == NONE => *of = block,
-                _ => return Err(format!("block {block} at place {place}")),
+            let of_drive = ZoneId(self.zones.start.saturating_add(zone as u32));
+            let is_written = zone < self.written.len()
+                && u64::from(place % self.capacity) < written(of_drive) / unit_lbas;
+            match self.units.get_mut(place as usize) {
+                Some(of) if is_written && *of == NONE => *of = unit,
+                _ => return Err(format!("unit {unit} at place {place}")),
             }
             self.valid[zone] += 1;
         }
@@ -128,23 +129,33 @@ impl Log {
         blocks: &[Option<u32>],
         written: impl Fn(ZoneId) -> u64,
     ) -> Result<(), String> {
-        if blocks.len() != self.blocks.len() {
+        let unit_lbas = self.unit_lbas as usize;
+        if blocks.len() != self.units.len() * unit_lbas {
             return Err(format!("{} places of a log", blocks.len()));
         }
         let mut places = vec![NONE; self.places.len()];
-        for (place, block) in (0..).zip(blocks) {
-            let Some(block) = *block else { continue };
-            match places.get_mut(block as usize) {
+        for (place, blocks) in (0..).zip(blocks.chunks(unit_lbas)) {
+            let Some(first) = blocks[0] else { continue };
+            // What is there in part only was never acknowledged.
+            let is_whole = (first..).zip(blocks).all(|(block, at)| *at == Some(block));
+            if !first.is_multiple_of(self.unit_lbas) || !is_whole {
+                continue;
+            }
+            match places.get_mut((first / self.unit_lbas) as usize) {
                 Some(of) if *of == NONE => *of = place,
-                _ => return Err(format!("block {block} at place {place}")),
+                _ => return Err(format!("block {first} at place {place}")),
             }
         }
         let mut free = Vec::new();
         let mut open = Vec::new();
         for (index, zone) in (0..).zip(self.zones.clone()) {
-            match written(ZoneId(zone)) {
-                0 => free.push(index),
+            let (lbas, unit_lbas) = (written(ZoneId(zone)), u64::from(self.unit_lbas));
+            match lbas / unit_lbas {
+                _ if self.has_failed(index) => {}
+                0 if lbas == 0 => free.push(index),
                 full if full == u64::from(self.capacity) => {}
+                // It ends with a part of a unit.
+                _ if lbas % unit_lbas != 0 => {}
                 _ => open.push(index),
             }
         }

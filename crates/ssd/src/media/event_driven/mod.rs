@@ -287,7 +287,9 @@ impl EventDriven {
             | Event::Request(_)
             | Event::Drain
             | Event::Quiet
-            | Event::Loaded(_) => {}
+            | Event::Fold
+            | Event::Loaded(_)
+            | Event::Line => {}
         }
     }
 

@@ -117,7 +117,7 @@ impl EventDriven {
         let certain = moves.iter().map(|(_, token, cause)| (*token, *cause));
         for (token, cause) in waiting.chain(certain) {
             // Erasures before a program have the token of the program.
-            if matches!(cause, Cause::HostWrite | Cause::FinishFill) {
+            if cause.is_program() {
                 events.forget(Event::Loaded(token));
             }
         }
@@ -168,7 +168,7 @@ impl EventDriven {
             events.push(now, Event::GroupDone(token));
         }
         let certain = self.certain.iter().flat_map(|certain| &certain.all);
-        let programs = certain.filter(|(_, _, cause)| *cause != Cause::HostRead);
+        let programs = certain.filter(|(_, _, cause)| !cause.is_read());
         let end = programs.map(|(end, ..)| *end).max();
         self.programs.end = self.programs.end.min(end.unwrap_or(now));
         if self.programs.held {

@@ -99,9 +99,14 @@ impl Rules<'_> {
             String::new()
         };
         let per_group = needs.zones_per_group();
-        let holds = have / rows * u64::from(groups);
+        let cache = needs.cache_rows;
+        let holds = have.saturating_sub(cache) / rows * u64::from(groups);
+        let and_cache = match cache {
+            0 => String::new(),
+            rows => format!(", with {rows} of the SLC cache,"),
+        };
         let what = format!(
-            "{count} {zones}{in_groups} need {per_group} x {rows} = {need} blocks in each plane; \
+            "{count} {zones}{in_groups} need {per_group} x {rows}{and_cache} = {need} blocks in each plane; \
              geometry.blocks_per_plane = {have} holds {holds} zones"
         );
         // There have to be at least as many physical zones as zones.

@@ -1,7 +1,11 @@
 //! Rules about namespaces.
 
+use zonelab_config::units::fmt_size;
+
 use super::Rules;
-use crate::config::{NamespaceConfig, NamespaceKind, ReclaimUnitHandles, ZonesConfig};
+use crate::config::{
+    DriveConfig, LogConfig, NamespaceConfig, NamespaceKind, ReclaimUnitHandles, ZonesConfig,
+};
 
 /// The key of all of them.
 const KEY: &str = "namespaces";
@@ -27,10 +31,7 @@ impl Rules<'_> {
         for (index, namespace) in namespaces.iter().enumerate() {
             let checked = match namespace.kind {
                 NamespaceKind::Zoned => limits_of(namespace, &self.config.zones),
-                NamespaceKind::Conventional {
-                    spare_zones,
-                    handles,
-                } => log_of(namespace, (spare_zones, handles), &self.config.zones),
+                NamespaceKind::Conventional(log) => log_of(namespace, &log, self.config),
             };
             if let Err((what, valid)) = checked {
                 self.refuse(KEY, format!("namespace {}: {what}", index + 1), valid);
@@ -62,11 +63,8 @@ impl Rules<'_> {
             return self.refuse(KEY, what, valid);
         }
         let count = |of: &NamespaceConfig| match of.kind {
-            NamespaceKind::Conventional {
-                handles: Some(handles),
-                ..
-            } => u64::from(handles.count),
-            _ => 1,
+            NamespaceKind::Conventional(log) => log.handles.map_or(1, |of| u64::from(of.count)),
+            NamespaceKind::Zoned => 1,
         };
         let count: u64 = namespaces.iter().map(count).sum();
         let most = ReclaimUnitHandles::MAX;
@@ -82,9 +80,15 @@ impl Rules<'_> {
 /// and its blocks have numbers of 32 bits.
 fn log_of(
     namespace: &NamespaceConfig,
-    (spare_zones, handles): (u32, Option<ReclaimUnitHandles>),
-    drive: &ZonesConfig,
+    log: &LogConfig,
+    config: &DriveConfig,
 ) -> Result<(), (String, String)> {
+    let LogConfig {
+        spare_zones,
+        handles,
+        collection: _,
+        mapping_unit_lbas,
+    } = *log;
     let most = ReclaimUnitHandles::MAX;
     if let Some(of) = handles
         && !(1..=most).contains(&of.count)
@@ -108,16 +112,38 @@ fn log_of(
         let least = spare_zones.saturating_add(1);
         return Err((what, format!("at least spare_zones + 1 = {least}")));
     }
-    let most = u64::from(u32::MAX - 1) / drive.capacity_lbas.max(1);
+    let most = u64::from(u32::MAX - 1) / config.zones.capacity_lbas.max(1);
     if u64::from(namespace.zones) > most {
         let what = format!("zones = {} have more than 2^32 blocks", namespace.zones);
         return Err((what, format!("at most {most}")));
     }
+    unit_of(mapping_unit_lbas, config)?;
     if namespace.max_active.is_some() || namespace.max_open.is_some() {
         let what = "a conventional namespace shows no zones".to_owned();
         return Err((what, "no max_active and no max_open".to_owned()));
     }
     Ok(())
+}
+
+/// A zone of a log is filled with whole mapping units.
+fn unit_of(mapping_unit_lbas: u32, config: &DriveConfig) -> Result<(), (String, String)> {
+    let (unit, capacity) = (u64::from(mapping_unit_lbas), config.zones.capacity_lbas);
+    if unit > 0 && capacity.is_multiple_of(unit) {
+        return Ok(());
+    }
+    let size = |lbas: u64| fmt_size(lbas.saturating_mul(u64::from(config.lba_bytes)));
+    let what = format!(
+        "mapping_unit = {} does not divide zones.capacity = {}",
+        size(unit),
+        size(capacity)
+    );
+    // Divisors come in pairs, one of which is below the square root.
+    let below = (1..=capacity.isqrt()).filter(|of| capacity.is_multiple_of(*of));
+    let nearest = below
+        .flat_map(|of| [of, capacity / of])
+        .filter(|of| *of <= unit);
+    let nearest = nearest.max().unwrap_or(1);
+    Err((what, format!("a divisor of it, like {}", size(nearest))))
 }
 
 /// The rules that [`crate::config::ZonesConfig`] keeps too: what is wrong, and

@@ -64,12 +64,14 @@ pub(super) fn finish() -> Section {
                     Some(match of.finish {
                         FinishConfig::Fill { .. } => names::Finish::Fill,
                         FinishConfig::Metadata => names::Finish::Metadata,
+                        FinishConfig::AtFold => names::Finish::AtFold,
                     })
                 },
                 set: |of, design| {
                     of.finish = match design {
                         names::Finish::Fill => FILL,
                         names::Finish::Metadata => FinishConfig::Metadata,
+                        names::Finish::AtFold => FinishConfig::AtFold,
                     }
                 },
             },
@@ -77,7 +79,9 @@ pub(super) fn finish() -> Section {
         .or(names::Finish::Fill)
         .says(
             "What a finish does. `fill`: the rest of the zone is programmed. `metadata`: only \
-             its state changes.",
+             its state changes. `at-fold`: the rest of the zone is programmed when the zone is \
+             folded from the SLC cache, and the finish completes when all that the host wrote is \
+             in that cache, or in a protected write buffer ([models/slc-cache.md](models/slc-cache.md)).",
         ),
         size_32(
             "finish.granularity",
@@ -122,7 +126,7 @@ fn yielding() -> [Key; 4] {
             At {
                 get: |of: &DriveConfig| match of.finish {
                     FinishConfig::Fill { yield_ns, .. } => Some(yield_ns.is_some()),
-                    FinishConfig::Metadata => None,
+                    FinishConfig::Metadata | FinishConfig::AtFold => None,
                 },
                 set: |of, yields| {
                     if let FinishConfig::Fill { yield_ns, .. } = &mut of.finish {

@@ -65,6 +65,16 @@ pub(super) fn front_end() -> Section {
                 .absent("as max_transfer")
                 .related("4KiB times a power of two, up to `max_transfer`")
                 .says("The largest zone append (ZASL)."),
+            size_32(
+                "front_end.max_in_flight",
+                at!(front_end.max_in_flight_bytes),
+            )
+            .absent("unlimited")
+            .related("at least 4KiB")
+            .says(
+                "Data of commands that the drive works on at the same time. Behind them, \
+                     commands of all kinds wait in order of arrival.",
+            ),
         ],
     }
 }

@@ -11,6 +11,7 @@ mod finish_and_reset;
 mod flash;
 mod front_end;
 mod mapping;
+mod slc_cache;
 #[cfg(test)]
 mod tests;
 mod zones;
@@ -63,6 +64,7 @@ pub(super) fn sections() -> &'static [Section] {
             front_end::costs(),
             front_end::latency(),
             front_end::write_buffer(),
+            slc_cache::slc_cache(),
             finish_and_reset::finish(),
             finish_and_reset::reset(),
             finish_and_reset::thresholds(),
@@ -209,9 +211,11 @@ pub(super) fn blank() -> DriveConfig {
             link_bytes_per_s: None,
             max_transfer_bytes: None,
             max_append_bytes: None,
+            max_in_flight_bytes: None,
             costs: CommandCosts::default(),
         },
         write_buffer: None,
+        slc_cache: None,
         finish: finish_and_reset::FILL,
         reset: ResetConfig {
             erase: EraseWhen::Synchronous,

@@ -9,8 +9,8 @@ use super::super::key::{
 };
 use super::{limits, names};
 use crate::config::{
-    DriveConfig, Isolation, NamespaceConfig, NamespaceKind, PlaneMode, ReclaimUnitHandles,
-    StripeOrder, ZrwaConfig,
+    CollectionPolicy, DriveConfig, Isolation, LogConfig, NamespaceConfig, NamespaceKind, PlaneMode,
+    ReclaimUnitHandles, StripeOrder, ZrwaConfig,
 };
 
 const AREAS: Only = Only::if_stated("a size of areas", &["zones.zrwa.size"], |config| {
@@ -47,14 +47,31 @@ const HANDLES: Only<NamespaceConfig> = Only::with(
 fn handles(namespace: &NamespaceConfig) -> Option<ReclaimUnitHandles> {
     match namespace.kind {
         NamespaceKind::Zoned => None,
-        NamespaceKind::Conventional { handles, .. } => handles,
+        NamespaceKind::Conventional(log) => log.handles,
     }
 }
 
 fn set_handles(namespace: &mut NamespaceConfig, set: impl FnOnce(&mut ReclaimUnitHandles)) {
-    if let NamespaceKind::Conventional { handles, .. } = &mut namespace.kind {
-        set(handles.get_or_insert(ReclaimUnitHandles::ONE));
+    if let NamespaceKind::Conventional(log) = &mut namespace.kind {
+        set(log.handles.get_or_insert(ReclaimUnitHandles::ONE));
     }
+}
+
+/// The place of a field of the log of a namespace.
+macro_rules! of_log {
+    ($field:ident) => {
+        At {
+            get: |of: &NamespaceConfig| match of.kind {
+                NamespaceKind::Zoned => None,
+                NamespaceKind::Conventional(log) => Some(log.$field),
+            },
+            set: |of: &mut NamespaceConfig, to| {
+                if let NamespaceKind::Conventional(log) = &mut of.kind {
+                    log.$field = to;
+                }
+            },
+        }
+    };
 }
 
 pub(super) fn namespace() -> Section {
@@ -318,16 +335,13 @@ fn kind() -> Key<NamespaceConfig> {
             get: |of: &NamespaceConfig| {
                 Some(match of.kind {
                     NamespaceKind::Zoned => names::Kind::Zoned,
-                    NamespaceKind::Conventional { .. } => names::Kind::Conventional,
+                    NamespaceKind::Conventional(_) => names::Kind::Conventional,
                 })
             },
             set: |of, kind| {
                 of.kind = match kind {
                     names::Kind::Zoned => NamespaceKind::Zoned,
-                    names::Kind::Conventional => NamespaceKind::Conventional {
-                        spare_zones: 0,
-                        handles: None,
-                    },
+                    names::Kind::Conventional => NamespaceKind::Conventional(LogConfig::new(0)),
                 }
             },
         },
@@ -339,6 +353,49 @@ fn kind() -> Key<NamespaceConfig> {
          written in any order, on a log over the zones \
          ([models/conventional.md](models/conventional.md)).",
     )
+}
+
+/// Which zone of a log is collected next.
+fn collection() -> Key<NamespaceConfig> {
+    choice(
+        "namespaces.collection",
+        names::COLLECTION,
+        of_log!(collection),
+    )
+    .or(CollectionPolicy::Greedy)
+    .only(CONVENTIONAL)
+    .rare()
+    .says(
+        "Which zone of the log is collected next. `greedy`: the one with the fewest blocks that \
+         still hold something. `cost-benefit`: the one with the most room by the cost of \
+         moving what it holds, times the age of that.",
+    )
+}
+
+/// How much the table of a log maps together.
+fn mapping_unit() -> Key<NamespaceConfig> {
+    field(
+        "namespaces.mapping_unit",
+        Lbas32,
+        At {
+            get: |of: &NamespaceConfig| match of.kind {
+                NamespaceKind::Zoned => None,
+                NamespaceKind::Conventional(log) => {
+                    Some(log.mapping_unit_lbas).filter(|lbas| *lbas != 1)
+                }
+            },
+            set: |of, to| {
+                if let NamespaceKind::Conventional(log) = &mut of.kind {
+                    log.mapping_unit_lbas = to;
+                }
+            },
+        },
+    )
+    .absent("one logical block")
+    .related("a divisor of `zones.capacity`")
+    .only(CONVENTIONAL)
+    .rare()
+    .says("What one entry of the table maps. A write of a part of it reads it and writes it whole.")
 }
 
 /// Flexible data placement: how many handles.
@@ -395,26 +452,15 @@ pub(super) fn namespaces() -> Section<NamespaceConfig> {
             number("namespaces.zones", of!(zones))
                 .related("at least 1")
                 .says("The number of its zones. All namespaces together have `zones.count`."),
-            number(
-                "namespaces.spare_zones",
-                At {
-                    get: |of: &NamespaceConfig| match of.kind {
-                        NamespaceKind::Zoned => None,
-                        NamespaceKind::Conventional { spare_zones, .. } => Some(spare_zones),
-                    },
-                    set: |of, to| {
-                        if let NamespaceKind::Conventional { spare_zones, .. } = &mut of.kind {
-                            *spare_zones = to;
-                        }
-                    },
-                },
-            )
-            .related("3, or what `reclaim_unit_handles` need, to one less than `zones`")
-            .only(CONVENTIONAL)
-            .says(
-                "Zones that hosts cannot address: over-provisioning, from which the log \
+            number("namespaces.spare_zones", of_log!(spare_zones))
+                .related("3, or what `reclaim_unit_handles` need, to one less than `zones`")
+                .only(CONVENTIONAL)
+                .says(
+                    "Zones that hosts cannot address: over-provisioning, from which the log \
                  collects.",
-            ),
+                ),
+            collection(),
+            mapping_unit(),
             reclaim_unit_handles(),
             isolation(),
             number("namespaces.max_active", of!(max_active))

@@ -166,8 +166,10 @@ proptest! {
     #[test]
     fn handles_do_what_the_oracle_says(config in drives(), steps in steps()) {
         let isolation = match config.namespaces[0].kind {
-            NamespaceKind::Conventional { handles: Some(of), .. } => of.isolation,
-            _ => Isolation::Initially,
+            NamespaceKind::Conventional(log) => {
+                log.handles.map_or(Isolation::Initially, |of| of.isolation)
+            }
+            NamespaceKind::Zoned => Isolation::Initially,
         };
         let mut rig = Rig::new(&config);
         enable_all(&mut rig);

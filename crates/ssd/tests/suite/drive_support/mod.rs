@@ -9,6 +9,7 @@ use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, Zon
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_oracle::served::Served;
+use zonelab_ssd::account::BusyByCause;
 use zonelab_ssd::config::{
     DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig, ResetConfig,
 };
@@ -318,10 +319,10 @@ impl Rig {
     }
 
     /// Busy time of all channels and units together, by cause.
-    pub(crate) fn busy(&self) -> ([u64; 5], [u64; 5]) {
+    pub(crate) fn busy(&self) -> (BusyByCause, BusyByCause) {
         let ledger = self.drive.flash().media().ledger();
-        let sum = |rows: &[[u64; 5]]| {
-            let mut total = [0; 5];
+        let sum = |rows: &[BusyByCause]| {
+            let mut total = BusyByCause::default();
             for row in rows {
                 for (total, busy) in total.iter_mut().zip(row) {
                     *total += busy;

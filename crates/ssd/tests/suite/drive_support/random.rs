@@ -45,6 +45,7 @@ pub(crate) const NO_FRONT_END: FrontEndConfig = FrontEndConfig {
     link_bytes_per_s: None,
     max_transfer_bytes: None,
     max_append_bytes: None,
+    max_in_flight_bytes: None,
     costs: NO_COSTS,
 };
 
@@ -169,6 +170,7 @@ pub(crate) fn bodies() -> impl Strategy<Value = DriveConfig> {
         media,
         front_end: NO_FRONT_END,
         write_buffer: None,
+        slc_cache: None,
         finish: FinishConfig::Metadata,
         reset: ResetConfig {
             erase: EraseWhen::Synchronous,
@@ -351,16 +353,22 @@ pub(crate) fn front_ends() -> impl Strategy<Value = FrontEndConfig> {
     let cost = || (0..20_000_u64).prop_map(Nanos);
     let costs = (cost(), cost(), cost(), cost());
     let link = prop::option::of(10_000_000..4_000_000_000_u64);
-    (1..4_u32, costs, link).prop_map(|(cores, costs, link_bytes_per_s)| FrontEndConfig {
-        cores,
-        read_ns: costs.0,
-        write_ns: costs.1,
-        append_ns: costs.2,
-        management_ns: costs.3,
-        link_bytes_per_s,
-        max_transfer_bytes: None,
-        max_append_bytes: None,
-        costs: NO_COSTS,
+    // From one page of a host, which is little, to more than is ever in flight.
+    let window = prop::option::of((0..12_u32).prop_map(|shift| 4_096 << shift));
+    let limits = (link, window);
+    (1..4_u32, costs, limits).prop_map(|(cores, costs, (link_bytes_per_s, window))| {
+        FrontEndConfig {
+            cores,
+            read_ns: costs.0,
+            write_ns: costs.1,
+            append_ns: costs.2,
+            management_ns: costs.3,
+            link_bytes_per_s,
+            max_transfer_bytes: None,
+            max_append_bytes: None,
+            max_in_flight_bytes: window,
+            costs: NO_COSTS,
+        }
     })
 }
 

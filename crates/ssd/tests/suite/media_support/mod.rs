@@ -159,7 +159,12 @@ impl Rig {
                 self.internal += 1;
                 self.media.handle(at, event, &mut self.events);
             }
-            Event::Request(_) | Event::Drain | Event::Quiet | Event::Loaded(_) => {
+            Event::Request(_)
+            | Event::Drain
+            | Event::Quiet
+            | Event::Fold
+            | Event::Loaded(_)
+            | Event::Line => {
                 unreachable!("flash knows no requests")
             }
         }

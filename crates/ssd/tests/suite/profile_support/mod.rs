@@ -52,6 +52,7 @@ pub(crate) fn valid_config() -> impl Strategy<Value = DriveConfig> {
                         buffer.size_bytes *= u64::from(geometry.page_bytes);
                         buffer
                     }),
+                    slc_cache: None,
                     finish,
                     reset,
                     mapping: MappingConfig::Direct,

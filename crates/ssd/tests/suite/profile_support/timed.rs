@@ -68,6 +68,7 @@ pub(super) fn front_end() -> impl Strategy<Value = FrontEndConfig> {
             link_bytes_per_s,
             max_transfer_bytes: transfer.map(|shift| 1 << shift),
             max_append_bytes: append.map(|shift| 1 << shift),
+            max_in_flight_bytes: append.map(|shift| 3 << shift),
             costs: CommandCosts::default(),
         }
     })

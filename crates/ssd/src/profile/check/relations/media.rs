@@ -148,5 +148,12 @@ impl Rules<'_> {
             let valid = format!("at most front_end.max_transfer = {}", size(transfer));
             self.refuse("front_end.max_append", what, valid);
         }
+        if let Some(bytes) = front.max_in_flight_bytes
+            && bytes < limits::TRANSFER_BYTES_MIN
+        {
+            let what = format!("{} is not room for one page of a host", size(bytes));
+            let valid = format!("at least {}", size(limits::TRANSFER_BYTES_MIN));
+            self.refuse("front_end.max_in_flight", what, valid);
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Rules about several values, each of which is in range by itself.
 
+mod cache;
 mod designs;
 mod mapping;
 mod media;
@@ -40,6 +41,7 @@ impl Rules<'_> {
         self.bookkeeping();
         self.physical_zones();
         self.allocations();
+        self.slc_cache();
     }
 
     /// A value other than nothing has an effect only with what its key needs.

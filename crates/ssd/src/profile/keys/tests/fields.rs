@@ -6,9 +6,9 @@ use zonelab_device::CopyLimits;
 
 use crate::config::{
     AllocationConfig, Bookkeeping, CommandCosts, DiePolicy, DriveConfig, EraseWhen, FinishConfig,
-    FrontEndConfig, Geometry, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
-    NamespaceKind, ReclaimUnitHandles, ResetConfig, Suspend, Thresholds, WriteBufferConfig,
-    ZonesConfig, ZrwaConfig,
+    FrontEndConfig, Geometry, LogConfig, MappingConfig, MediaConfig, MediaDetails, NamespaceConfig,
+    NamespaceKind, ReclaimUnitHandles, ResetConfig, SlcCacheConfig, Suspend, Thresholds,
+    WriteBufferConfig, ZonesConfig, ZrwaConfig,
 };
 
 /// The words of the configuration's fields, by the key that each belongs to. A field that is
@@ -24,6 +24,7 @@ pub(super) fn fields(config: &DriveConfig) -> BTreeMap<&'static str, String> {
         media,
         front_end,
         write_buffer,
+        slc_cache,
         finish,
         reset,
         mapping,
@@ -39,6 +40,7 @@ pub(super) fn fields(config: &DriveConfig) -> BTreeMap<&'static str, String> {
     fields.media(media);
     fields.front_end(front_end);
     fields.write_buffer(write_buffer.as_ref());
+    fields.slc_cache(slc_cache.as_ref());
     fields.finish(finish);
     fields.reset(reset);
     fields.mapping(mapping, allocation);
@@ -185,6 +187,7 @@ impl Fields {
             link_bytes_per_s,
             max_transfer_bytes,
             max_append_bytes,
+            max_in_flight_bytes,
             costs,
         } = front_end;
         self.add("front_end.cores", cores);
@@ -195,6 +198,7 @@ impl Fields {
         self.add("front_end.link", link_bytes_per_s);
         self.add("front_end.max_transfer", max_transfer_bytes);
         self.add("front_end.max_append", max_append_bytes);
+        self.add("front_end.max_in_flight", max_in_flight_bytes);
         self.costs(costs);
     }
 
@@ -258,6 +262,32 @@ impl Fields {
             self.add("write_buffer.drain", drain_bytes_per_s);
             self.add("write_buffer.turn", turn_bytes);
             self.add("write_buffer.placement", placement);
+        }
+    }
+
+    fn slc_cache(&mut self, cache: Option<&SlcCacheConfig>) {
+        self.add("slc_cache.mode", cache.is_some());
+        if let Some(SlcCacheConfig {
+            size_bytes,
+            bits_per_cell,
+            page_bytes,
+            read_ns,
+            program_ns,
+            erase_ns,
+            fold_after_idle_ns,
+            fold_above_ppm,
+            fold_bytes,
+        }) = cache
+        {
+            self.add("slc_cache.size", size_bytes);
+            self.add("slc_cache.bits_per_cell", bits_per_cell);
+            self.add("slc_cache.page_size", page_bytes);
+            self.add("slc_cache.read", read_ns);
+            self.add("slc_cache.program", program_ns);
+            self.add("slc_cache.erase", erase_ns);
+            self.add("slc_cache.fold_after_idle", fold_after_idle_ns);
+            self.add("slc_cache.fold_above", fold_above_ppm);
+            self.add("slc_cache.fold_size", fold_bytes);
         }
     }
 
@@ -373,11 +403,18 @@ pub(super) fn fields_of_namespace(namespace: &NamespaceConfig) -> Vec<&'static s
     let mut fields = vec!["namespaces.kind", "namespaces.zones"];
     match kind {
         NamespaceKind::Zoned => fields.extend(["namespaces.max_active", "namespaces.max_open"]),
-        NamespaceKind::Conventional {
+        NamespaceKind::Conventional(LogConfig {
             spare_zones: _,
             handles,
-        } => {
-            fields.extend(["namespaces.spare_zones", "namespaces.reclaim_unit_handles"]);
+            collection: _,
+            mapping_unit_lbas: _,
+        }) => {
+            fields.extend([
+                "namespaces.spare_zones",
+                "namespaces.collection",
+                "namespaces.mapping_unit",
+                "namespaces.reclaim_unit_handles",
+            ]);
             if let Some(ReclaimUnitHandles {
                 count: _,
                 isolation: _,

@@ -10,7 +10,7 @@ use zonelab_config::{Document, Override, Place};
 use super::super::key::{Key, Reading};
 use super::super::{Profile, describe, to_toml};
 use super::{all, namespaces, sections};
-use crate::config::{DriveConfig, NamespaceConfig, NamespaceKind, ReclaimUnitHandles};
+use crate::config::{DriveConfig, LogConfig, NamespaceConfig, NamespaceKind, ReclaimUnitHandles};
 use fields::{fields, fields_of_namespace};
 use samples::SAMPLES;
 
@@ -212,14 +212,11 @@ fn conditions_are_known_when_a_key_is_read() {
 fn every_field_of_a_namespace_has_a_key() {
     let kinds = [
         NamespaceKind::Zoned,
-        NamespaceKind::Conventional {
-            spare_zones: 3,
-            handles: None,
-        },
-        NamespaceKind::Conventional {
-            spare_zones: 3,
+        NamespaceKind::Conventional(LogConfig::new(3)),
+        NamespaceKind::Conventional(LogConfig {
             handles: Some(ReclaimUnitHandles::ONE),
-        },
+            ..LogConfig::new(3)
+        }),
     ];
     let mut covered = BTreeSet::new();
     for kind in kinds {

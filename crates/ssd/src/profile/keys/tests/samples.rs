@@ -1,6 +1,8 @@
 //! A value for each key.
 
 const BUFFER: &str = "write_buffer.mode=write-back write_buffer.size=1MiB";
+const CACHE: &str = "write_buffer.mode=write-back write_buffer.size=1MiB finish.design=at-fold \
+                     slc_cache.mode=static slc_cache.size=32MiB";
 const AREAS: &str = "write_buffer.mode=write-back write_buffer.size=1MiB zones.zrwa.size=1MiB zones.zrwa.flush_granularity=16KiB";
 const COPY: &str = "copy.max_ranges=4 copy.max_range=64KiB copy.max_length=256KiB";
 const CORES: &str = "front_end.cores=2";
@@ -70,6 +72,7 @@ pub(super) const SAMPLES: &[(&str, &str, &str)] = &[
     ("front_end.link", "3GB/s", ""),
     ("front_end.max_transfer", "128KiB", ""),
     ("front_end.max_append", "64KiB", ""),
+    ("front_end.max_in_flight", "20MiB", ""),
     (
         "front_end.costs.unit",
         "8KiB",
@@ -104,6 +107,20 @@ pub(super) const SAMPLES: &[(&str, &str, &str)] = &[
     ("write_buffer.drain", "1GB/s", BUFFER),
     ("write_buffer.turn", "64KiB", BUFFER),
     ("write_buffer.placement", "in-order", BUFFER),
+    (
+        "slc_cache.mode",
+        "static",
+        "write_buffer.mode=write-back write_buffer.size=1MiB finish.design=at-fold slc_cache.size=32MiB",
+    ),
+    ("slc_cache.size", "64MiB", CACHE),
+    ("slc_cache.bits_per_cell", "2", CACHE),
+    ("slc_cache.page_size", "4KiB", CACHE),
+    ("slc_cache.read", "30us", CACHE),
+    ("slc_cache.program", "250us", CACHE),
+    ("slc_cache.erase", "2ms", CACHE),
+    ("slc_cache.fold_after_idle", "1ms", CACHE),
+    ("slc_cache.fold_above", "50%", CACHE),
+    ("slc_cache.fold_size", "1MiB", CACHE),
     ("finish.design", "metadata", ""),
     ("finish.granularity", "16KiB", ""),
     ("finish.pause", "1us", ""),

@@ -1,0 +1,217 @@
+//! Pre-shared keys of TLS 1.3 as NVMe/TCP derives them (NVMe/TCP transport specification
+//! 1.0, section 3.6.1; TP 8011).
+//!
+//! ```text
+//! configured key --HostNQN--> retained key --nvme-tls-psk, identity--> key of TLS
+//! ```
+//!
+//! An arrow is HKDF-Extract without salt and HKDF-Expand-Label of RFC 8446, section 7.1.
+//! The identity says which key a host offers. That of version 0 (`NVMe0R`) has names
+//! alone; that of version 1 (`NVMe1R`) also a digest of the retained key, so that a key
+//! that was changed at one end is seen as one that is not known.
+
+use core::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Sha256, Sha384};
+use zeroize::Zeroizing;
+use zonelab_nvme::auth::{Hash, Psk, write_base64};
+
+/// What a digest of a retained key is of, besides the names.
+const PURPOSE: &str = "NVMe-over-Fabrics";
+
+/// Who has the key: a host and a subsystem.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct TlsNames<'a> {
+    /// The host's name (NQN).
+    pub hostnqn: &'a str,
+    /// The subsystem's name (NQN), or that of discovery.
+    pub subnqn: &'a str,
+}
+
+/// Version of an identity.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum IdentityVersion {
+    /// `NVMe0R`: names alone.
+    V0,
+    /// `NVMe1R`: names and a digest of the retained key.
+    V1,
+}
+
+/// An identity of version 0 that is longer than the 255 bytes of which a key can be
+/// derived: the two names together are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("names of {bytes} bytes have no key of TLS with an identity NVMe0R; up to 255 are valid")]
+pub struct NamesTooLong {
+    bytes: usize,
+}
+
+/// A key for TLS 1.3, and by what a host offers it.
+pub struct TlsKey {
+    /// The identity: text without an end mark.
+    pub identity: String,
+    /// The hash function of the cipher suites that it goes with.
+    pub hash: Hash,
+    key: Zeroizing<Vec<u8>>,
+}
+
+impl TlsKey {
+    /// Derives the key of TLS from a configured one.
+    ///
+    /// # Errors
+    /// [`NamesTooLong`].
+    pub fn derive(
+        psk: &Psk,
+        names: TlsNames<'_>,
+        version: IdentityVersion,
+    ) -> Result<Self, NamesTooLong> {
+        let TlsNames { hostnqn, subnqn } = names;
+        let (hash, number) = (psk.hash(), psk.hash().0);
+        let retained = retained(psk, hostnqn)?;
+        let (identity, context) = match version {
+            IdentityVersion::V0 => {
+                let identity = format!("NVMe0R{number:02} {hostnqn} {subnqn}");
+                (identity.clone(), identity)
+            }
+            IdentityVersion::V1 => {
+                let parts = [hostnqn, " ", subnqn, " ", PURPOSE];
+                let digest = mac(hash, &retained, &parts.map(str::as_bytes));
+                let mut text = String::new();
+                // A string takes everything.
+                let _ = write_base64(&digest, &mut text);
+                let digest = text;
+                let identity = format!("NVMe1R{number:02} {hostnqn} {subnqn} {digest}");
+                (identity, format!("{number:02} {digest}"))
+            }
+        };
+        let key = expand_label(hash, &retained, "nvme-tls-psk", &context)?;
+        Ok(Self {
+            identity,
+            hash,
+            key,
+        })
+    }
+
+    /// The key: as many bytes as the hash function gives.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+}
+
+impl fmt::Debug for TlsKey {
+    /// Not the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsKey")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The retained key of a configured one.
+fn retained(psk: &Psk, hostnqn: &str) -> Result<Zeroizing<Vec<u8>>, NamesTooLong> {
+    match psk.transform() {
+        None => Ok(Zeroizing::new(psk.key().to_vec())),
+        Some(hash) => expand_label(hash, psk.key(), "HostNQN", hostnqn),
+    }
+}
+
+/// HKDF-Extract without salt, then HKDF-Expand-Label to the length of the hash function.
+fn expand_label(
+    hash: Hash,
+    key: &[u8],
+    label: &str,
+    context: &str,
+) -> Result<Zeroizing<Vec<u8>>, NamesTooLong> {
+    let length = hash.bytes().unwrap_or(32);
+    let extracted = Zeroizing::new(mac(hash, &vec![0; length.into()], &[key]));
+    let short = |bytes: usize| u8::try_from(bytes).map_err(|_| NamesTooLong { bytes });
+    const TLS13: &str = "tls13 ";
+    let info = [
+        &u16::from(length).to_be_bytes()[..],
+        &[short(TLS13.len() + label.len())?],
+        TLS13.as_bytes(),
+        label.as_bytes(),
+        &[short(context.len())?],
+        context.as_bytes(),
+        // HKDF-Expand: its first block is all of the output.
+        &[1],
+    ];
+    Ok(Zeroizing::new(mac(hash, &extracted, &info)))
+}
+
+fn mac(hash: Hash, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    fn run<M: Mac + KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+        let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().to_vec()
+    }
+    match hash {
+        Hash::SHA_384 => run::<Hmac<Sha384>>(key, parts),
+        _ => run::<Hmac<Sha256>>(key, parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: TlsNames<'static> = TlsNames {
+        hostnqn: "nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-aabbccddeeff",
+        subnqn: "nqn.2024-01.io.github.zonelab:test",
+    };
+
+    /// Derived with `openssl kdf` and `openssl mac` of OpenSSL 3.0: see `tests/psk.sh`.
+    const VECTORS: &str = include_str!("../tests/psk.txt");
+
+    #[test]
+    fn keys_of_tls_are_those_that_openssl_derives() {
+        let mut count = 0;
+        for line in VECTORS.lines().filter(|line| !line.starts_with('#')) {
+            let [text, retained_hex, v0, digest, v1] = line
+                .split(' ')
+                .collect::<Vec<_>>()
+                .try_into()
+                .expect("five words");
+            let psk = Psk::parse(text).expect("a key");
+            let number = psk.hash().0;
+            let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+            let own = retained(&psk, NAMES.hostnqn).expect("a short name");
+            assert_eq!(hex(&own), retained_hex);
+            let names = format!("{} {}", NAMES.hostnqn, NAMES.subnqn);
+            for (version, identity, key) in [
+                (
+                    IdentityVersion::V0,
+                    format!("NVMe0R{number:02} {names}"),
+                    v0,
+                ),
+                (
+                    IdentityVersion::V1,
+                    format!("NVMe1R{number:02} {names} {digest}"),
+                    v1,
+                ),
+            ] {
+                let derived = TlsKey::derive(&psk, NAMES, version).expect("short names");
+                assert_eq!(
+                    (derived.identity.as_str(), hex(derived.key())),
+                    (&*identity, key.to_owned())
+                );
+                assert_eq!(derived.hash, psk.hash());
+            }
+            count += 1;
+        }
+        assert_eq!(count, 4);
+    }
+
+    #[test]
+    fn names_that_are_too_long_have_no_key_of_version_0() {
+        let long = format!("nqn.2026-01.a:{}", "x".repeat(200));
+        let names = TlsNames {
+            hostnqn: &long,
+            subnqn: &long,
+        };
+        let psk = Psk::new(Some(Hash::SHA_256), &[1; 32]).expect("a key");
+        assert!(TlsKey::derive(&psk, names, IdentityVersion::V0).is_err());
+        assert!(TlsKey::derive(&psk, names, IdentityVersion::V1).is_ok());
+    }
+}

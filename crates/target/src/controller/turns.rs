@@ -1,0 +1,178 @@
+//! Commands beyond the rates of their hosts: they wait for their turn.
+//!
+//! A command waits as it came, with its data, and is looked at again when its turn comes:
+//! by then the namespace may have been formatted, or the host may have other rules.
+
+use std::collections::VecDeque;
+
+use zonelab_device::{Buf, Nanos, Op};
+use zonelab_nvme::command::CopyRange;
+use zonelab_nvme::queue::SubmissionEntry;
+use zonelab_nvme::zerocopy::FromBytes;
+use zonelab_nvme::zns::ZoneSendAction;
+
+use super::plan::{Plan, Transfer};
+use super::quality::Cost;
+use super::{Layer, Subsystem};
+
+/// A command that waits for its host's turn.
+#[derive(Debug)]
+pub(super) struct Held {
+    queue: u32,
+    slot: u32,
+    entry: SubmissionEntry,
+    data: Option<Buf>,
+    data_len: u32,
+    came: Nanos,
+}
+
+impl<L: Layer> Subsystem<L> {
+    /// Has a command wait, if its host had its share. Its data is taken then.
+    #[inline]
+    pub(super) fn hold(
+        &mut self,
+        (queue, slot): (u32, u32),
+        (entry, plan): (&SubmissionEntry, &Plan),
+        data: &mut Option<Buf>,
+        data_len: u32,
+    ) -> bool {
+        if !self.has_rules(slot) {
+            return false;
+        }
+        let cost = self.cost(entry.nsid.get(), plan, data.as_deref());
+        let now = self.now;
+        let Some(host) = self.host_mut(slot) else {
+            return false;
+        };
+        if host.held.is_empty() && host.meter.ready_at() <= now {
+            host.meter.take(now, cost);
+            return false;
+        }
+        host.held.push_back(Held {
+            queue,
+            slot,
+            entry: *entry,
+            data: data.take(),
+            data_len,
+            came: now,
+        });
+        true
+    }
+
+    /// When the next command that waits may go.
+    pub(super) fn next_turn(&self) -> Option<Nanos> {
+        let hosts = self.hosts.iter().flat_map(|hosts| &hosts.0);
+        let waiting = hosts.filter(|host| !host.held.is_empty());
+        let ready = waiting.map(|host| host.meter.ready_at().max(self.now));
+        ready.min()
+    }
+
+    /// Hands over the commands whose hosts may go on.
+    pub(super) fn take_turns(&mut self) {
+        let hosts = self.hosts.as_ref().map_or(0, |hosts| hosts.0.len());
+        for at in 0..hosts {
+            while let Some(held) = self.next_held(at) {
+                self.go_ahead(held);
+            }
+        }
+    }
+
+    fn next_held(&mut self, at: usize) -> Option<Held> {
+        let now = self.now;
+        let host = self.hosts.as_mut()?.0.get_mut(at)?;
+        match host.meter.ready_at() <= now {
+            true => host.held.pop_front(),
+            false => None,
+        }
+    }
+
+    /// A command that waited is looked at again: much may have changed since it came.
+    fn go_ahead(&mut self, held: Held) {
+        let Held {
+            queue,
+            slot,
+            entry,
+            mut data,
+            data_len,
+            came,
+        } = held;
+        let checked = self.checked(slot, &entry);
+        let went = checked.and_then(|(plan, is_hint)| {
+            let cost = self.cost(entry.nsid.get(), &plan, data.as_deref());
+            let now = self.now;
+            if let Some(host) = self.host_mut(slot) {
+                host.meter.take(now, cost);
+            }
+            self.start((queue, came), (&entry, &plan, is_hint), &mut data, data_len)
+        });
+        if let Err(failure) = went {
+            self.activity.refused(&entry);
+            self.answer(queue, &entry, Err(failure), data);
+        }
+    }
+
+    /// Commands that need not wait any more, since nobody has rules.
+    pub(super) fn let_go(&mut self, held: VecDeque<Held>) {
+        for held in held {
+            self.go_ahead(held);
+        }
+    }
+
+    /// A queue ends: what of it waits ends unseen.
+    pub(super) fn forget_turns(&mut self, queue: u32) {
+        let pool = &mut self.pool;
+        for host in self.hosts.iter_mut().flat_map(|hosts| &mut hosts.0) {
+            host.held.retain_mut(|held| {
+                let stays = held.queue != queue;
+                if !stays && let Some(data) = held.data.take() {
+                    pool.give(data);
+                }
+                stays
+            });
+        }
+    }
+
+    pub(super) fn forget_held(&mut self, held: Held) {
+        if let Some(data) = held.data {
+            self.pool.give(data);
+        }
+    }
+
+    /// What a command counts as. Those that have the drive write or erase without data
+    /// count as what they make it do.
+    fn cost(&self, nsid: u32, plan: &Plan, data: Option<&[u8]>) -> Cost {
+        let lba_bytes = self.namespace(nsid).map_or(0, |of| u64::from(of.lba_bytes));
+        let zoned = self.shown().namespaces.get(nsid.wrapping_sub(1) as usize);
+        let zoned = zoned.and_then(|info| info.zoned.as_ref());
+        let (zones, zone_bytes) = zoned.map_or((0, 0), |zoned| {
+            (u64::from(zoned.zones), zoned.zone_capacity_lbas * lba_bytes)
+        });
+        let moved = match plan.transfer {
+            Transfer::FromHost(bytes) | Transfer::ToHost(bytes) => bytes,
+            Transfer::None | Transfer::AtLeastFromHost(_) => 0,
+        };
+        let (operations, bytes) = match plan.op {
+            // Read and written.
+            Op::Copy { .. } => (1, 2 * lba_bytes * copied_lbas(data.unwrap_or_default())),
+            Op::ZoneSend {
+                action, select_all, ..
+            } => {
+                let zones = if select_all { zones } else { 1 };
+                let is_finish = action == ZoneSendAction::FINISH;
+                (zones, if is_finish { zones * zone_bytes } else { 0 })
+            }
+            op => (1, moved.max(u64::from(op.nlb()) * lba_bytes)),
+        };
+        Cost { operations, bytes }
+    }
+}
+
+/// Blocks of the ranges of a Copy command.
+fn copied_lbas(data: &[u8]) -> u64 {
+    let (ranges, _) = data.as_chunks::<{ size_of::<CopyRange>() }>();
+    let lengths = ranges.iter().filter_map(|range| {
+        let range = CopyRange::ref_from_bytes(range).ok()?;
+        Some(u64::from(range.nlb_z.get()) + 1)
+    });
+    lengths.sum()
+}

@@ -1,0 +1,379 @@
+//! A port on which TLS ends.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use s2n_tls::callbacks::{ClientHelloCallback, ConnectionFuture};
+use s2n_tls::config::Config;
+use s2n_tls::connection::{Builder, Connection};
+use s2n_tls::enums::{Mode, Version};
+use s2n_tls::error::Error;
+use s2n_tls::security::DEFAULT_TLS13;
+use s2n_tls_tokio::{TlsAcceptor, TlsStream};
+use tokio::io::{AsyncWriteExt, BufReader, copy_buf, split};
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::Keys;
+use crate::offer::identities;
+
+/// Bytes that are on their way inside, in each direction of a connection.
+const BUFFER_BYTES: usize = 64 << 10;
+/// How long the end of a connection may take once there is nothing more to say.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long no connection is accepted when the system has no descriptor left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What peers may cost before they have shown a key.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct FrontLimits {
+    /// Handshakes at a time. Who comes when there are so many ends an older one.
+    pub handshakes: usize,
+    /// Those of an address.
+    pub address_handshakes: usize,
+    /// How long a handshake may take.
+    pub handshake: Duration,
+}
+
+impl Default for FrontLimits {
+    /// 64, 16 of an address, 10 s.
+    fn default() -> Self {
+        Self {
+            handshakes: 64,
+            address_handshakes: 16,
+            handshake: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A peer that has shown its key.
+#[derive(Debug)]
+pub struct Admitted {
+    /// What is inside TLS.
+    pub stream: UnixStream,
+    /// Where it comes from.
+    pub peer: SocketAddr,
+    /// Whose key it was.
+    pub hostnqn: String,
+    /// The identity by which it was offered.
+    pub identity: String,
+}
+
+/// Ends TLS until it is dropped.
+#[derive(Debug)]
+pub struct Front {
+    address: SocketAddr,
+    keys: watch::Sender<Arc<Keys>>,
+    _ends: oneshot::Sender<()>,
+}
+
+impl Front {
+    /// Ends TLS on `listener` in a thread of its own, and calls `admit` there with every
+    /// peer that has shown its key. False: nobody takes it, and it is closed.
+    ///
+    /// # Errors
+    /// The system has no thread or descriptor left, or the library cannot be set up.
+    pub fn start(
+        listener: TcpListener,
+        keys: Keys,
+        limits: FrontLimits,
+        admit: impl Fn(Admitted) -> bool + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let mut config = Config::builder();
+        config.set_security_policy(&DEFAULT_TLS13)?;
+        config.set_client_hello_callback(Listens)?;
+        let config = config.build()?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (keys, shown) = watch::channel(Arc::new(keys));
+        let (ends, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let door = Arc::new(Door {
+            config,
+            limits,
+            keys: shown,
+            guests: Mutex::default(),
+            admit: Box::new(admit),
+        });
+        let serves = move || {
+            let accepts = async {
+                let mut ended = pin!(ended);
+                let mut accepts = pin!(accept(listener, door));
+                poll_fn(|cx| match ended.as_mut().poll(cx) {
+                    Poll::Ready(_) => Poll::Ready(()),
+                    Poll::Pending => accepts.as_mut().poll(cx),
+                })
+                .await;
+            };
+            runtime.block_on(accepts);
+        };
+        let thread = std::thread::Builder::new().name("tls".to_owned());
+        thread.spawn(serves)?;
+        Ok(Self {
+            address,
+            keys,
+            _ends: ends,
+        })
+    }
+
+    /// The address that it listens on.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where keys can be replaced: see [`Self::replace`].
+    #[must_use]
+    pub fn keys(&self) -> watch::Sender<Arc<Keys>> {
+        self.keys.clone()
+    }
+
+    /// Replaces the keys. Connections of hosts that have none any more end; the others go
+    /// on, and need the new ones the next time.
+    pub fn replace(keys: &watch::Sender<Arc<Keys>>, new: Keys) {
+        keys.send_replace(Arc::new(new));
+    }
+}
+
+/// What all connections share.
+struct Door {
+    config: Config,
+    limits: FrontLimits,
+    keys: watch::Receiver<Arc<Keys>>,
+    /// Handshakes, the oldest first.
+    guests: Mutex<Vec<Guest>>,
+    admit: Box<dyn Fn(Admitted) -> bool + Send + Sync>,
+}
+
+/// A handshake.
+struct Guest {
+    number: u64,
+    address: IpAddr,
+    task: AbortHandle,
+}
+
+impl Door {
+    /// Ends a handshake if there are as many as are allowed: the oldest of the new one's
+    /// address, or of the address that has most. So those that take long keep nobody out.
+    fn make_room(&self, address: IpAddr) {
+        let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = |of: IpAddr| guests.iter().filter(|guest| guest.address == of).count();
+        let full = if count(address) >= self.limits.address_handshakes {
+            Some(address)
+        } else if guests.len() >= self.limits.handshakes {
+            let addresses = guests.iter().map(|guest| guest.address);
+            addresses.max_by_key(|address| count(*address))
+        } else {
+            None
+        };
+        let oldest = guests.iter().find(|guest| Some(guest.address) == full);
+        if let Some(guest) = oldest {
+            tracing::debug!(peer = %guest.address, "made room for others: no TLS yet");
+            guest.task.abort();
+        }
+        let number = oldest.map(|guest| guest.number);
+        drop(guests);
+        number.into_iter().for_each(|number| self.leave(number));
+    }
+
+    fn leave(&self, number: u64) {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        guests.retain(|guest| guest.number != number);
+    }
+}
+
+/// The place of a handshake, which is free again when this is dropped.
+struct Place {
+    door: Arc<Door>,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.door.leave(self.number);
+    }
+}
+
+async fn accept(listener: TcpListener, door: Arc<Door>) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "cannot listen for TLS"),
+    };
+    let mut number = 0;
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                number += 1;
+                door.make_room(peer.ip());
+                let place = Place {
+                    door: Arc::clone(&door),
+                    number,
+                };
+                let task = tokio::spawn(serve(stream, peer, place)).abort_handle();
+                let mut guests = door.guests.lock().unwrap_or_else(PoisonError::into_inner);
+                // The task has not run yet: there is one thread.
+                guests.push(Guest {
+                    number,
+                    address: peer.ip(),
+                    task,
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections for TLS");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// A connection from its first byte to its last.
+async fn serve(stream: TcpStream, peer: SocketAddr, place: Place) {
+    let door = Arc::clone(&place.door);
+    let _ = stream.set_nodelay(true);
+    let mut keys = door.keys.clone();
+    let offered = Offered {
+        config: door.config.clone(),
+        keys: Arc::clone(&keys.borrow_and_update()),
+        heard: Heard::default(),
+    };
+    let known = Arc::clone(&offered.keys);
+    let heard = offered.heard.clone();
+    let shakes = TlsAcceptor::new(offered);
+    let shaken = timeout(door.limits.handshake, shakes.accept(stream)).await;
+    drop(place);
+    let tls = match shaken {
+        Ok(Ok(tls)) => tls,
+        Ok(Err(error)) => return tracing::debug!(%peer, offered = %heard, %error, "no TLS"),
+        Err(_) => return tracing::debug!(%peer, offered = %heard, "no TLS in time"),
+    };
+    let Some(identity) = identity(tls.as_ref()) else {
+        return tracing::debug!(%peer, "no key of TLS was shown");
+    };
+    let Some(hostnqn) = known.host(&identity).map(str::to_owned) else {
+        return;
+    };
+    let Ok((inside, outside)) = UnixStream::pair() else {
+        return tracing::warn!(%peer, "no descriptor for a connection with TLS");
+    };
+    let is_set = inside.set_nonblocking(true).is_ok();
+    let Some(Ok(inside)) = is_set.then(|| tokio::net::UnixStream::from_std(inside)) else {
+        return;
+    };
+    tracing::debug!(%peer, identity, "TLS");
+    let admitted = Admitted {
+        stream: outside,
+        peer,
+        hostnqn: hostnqn.clone(),
+        identity,
+    };
+    if (door.admit)(admitted) {
+        relay(tls, inside, async {
+            let is_gone = keys.wait_for(|keys| !keys.knows(&hostnqn)).await.is_ok();
+            // Nobody can replace the keys any more: they stay.
+            if !is_gone {
+                std::future::pending::<()>().await;
+            }
+        })
+        .await;
+    }
+}
+
+/// The identity of the key that was shown, if all is as it has to be.
+fn identity(connection: &Connection) -> Option<String> {
+    let is_tls13 = connection.actual_protocol_version().ok()? == Version::TLS13;
+    let length = connection.negotiated_psk_identity_length().ok()?;
+    let mut identity = vec![0; length];
+    connection.negotiated_psk_identity(&mut identity).ok()?;
+    String::from_utf8(identity)
+        .ok()
+        .filter(|_| is_tls13 && length > 0)
+}
+
+/// Passes bytes on until either end has no more, or `revoked` is.
+async fn relay(
+    tls: TlsStream<TcpStream>,
+    inside: tokio::net::UnixStream,
+    revoked: impl Future<Output = ()>,
+) {
+    let (from_host, mut to_host) = split(tls);
+    let (from_server, mut to_server) = inside.into_split();
+    {
+        let mut from_host = BufReader::with_capacity(BUFFER_BYTES, from_host);
+        let mut from_server = BufReader::with_capacity(BUFFER_BYTES, from_server);
+        let mut inwards = pin!(copy_buf(&mut from_host, &mut to_server));
+        let mut outwards = pin!(copy_buf(&mut from_server, &mut to_host));
+        let mut revoked = pin!(revoked);
+        poll_fn(|cx| {
+            let is_over = inwards.as_mut().poll(cx).is_ready()
+                || outwards.as_mut().poll(cx).is_ready()
+                || revoked.as_mut().poll(cx).is_ready();
+            match is_over {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+    let _ = timeout(LINGER, to_host.shutdown()).await;
+}
+
+/// The keys of a handshake.
+#[derive(Clone)]
+struct Offered {
+    config: Config,
+    keys: Arc<Keys>,
+    heard: Heard,
+}
+
+/// The identities that a client offered.
+#[derive(Clone, Debug, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl fmt::Display for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.write_str(&heard.join(", "))
+    }
+}
+
+/// Notes what a client offers.
+struct Listens;
+
+impl ClientHelloCallback for Listens {
+    fn on_client_hello(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<Option<Pin<Box<dyn ConnectionFuture>>>, Error> {
+        let hello = connection.client_hello()?.raw_message()?;
+        if let Some(Heard(heard)) = connection.application_context::<Heard>() {
+            *heard.lock().unwrap_or_else(PoisonError::into_inner) = identities(&hello);
+        }
+        Ok(None)
+    }
+}
+
+impl Builder for Offered {
+    type Output = Connection;
+
+    fn build_connection(&self, mode: Mode) -> Result<Connection, Error> {
+        let mut connection = Connection::new(mode);
+        connection.set_config(self.config.clone())?;
+        connection.set_application_context(self.heard.clone());
+        for psk in &self.keys.psks {
+            connection.append_psk(psk)?;
+        }
+        Ok(connection)
+    }
+}

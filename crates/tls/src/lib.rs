@@ -1,0 +1,18 @@
+//! TLS 1.3 with pre-shared keys before NVMe/TCP (NVMe/TCP transport specification 1.0,
+//! section 3.6; TP 8011).
+//!
+//! A [`Front`] listens on a port of its own, where nobody gets anywhere without TLS. It
+//! ends TLS, and hands over a socket with what is inside, together with the name of the
+//! host whose key it was: the server behind it needs to know nothing of TLS. What a
+//! record costs is paid in a thread of its own, and by nobody who does not use it.
+//!
+//! Keys are those of [`TlsKey`]: identities `NVMe0R` and `NVMe1R`, always with a
+//! Diffie-Hellman exchange (`psk_dhe_ke`). There are no certificates, no other versions
+//! of TLS, no tickets and no early data.
+
+mod front;
+mod keys;
+mod offer;
+
+pub use front::{Admitted, Front, FrontLimits};
+pub use keys::{HostPsk, Keys, KeysError};
