@@ -68,8 +68,9 @@ impl DriveConfig {
     /// handles. All of its namespaces are conventional then.
     #[must_use]
     pub fn has_handles(&self) -> bool {
-        let has = |of: &NamespaceConfig| {
-            matches!(of.kind, NamespaceKind::Conventional(log) if log.handles.is_some())
+        let has = |of: &NamespaceConfig| match of.kind {
+            NamespaceKind::Conventional(log) => log.handles.is_some(),
+            _ => false,
         };
         self.namespaces.iter().any(has)
     }

@@ -278,8 +278,7 @@ impl Flash {
         let zone = &mut self.zones[physical as usize];
         zone.programmed_pages = zone.programmed_pages.max(last_page + 1);
         let mut groups = 1;
-        if zone.stale_first < zone.stale_end && self.erase_before(physical, last_page + 1) {
-            self.submit(now, token, cause.of_erasure_before(), events);
+        if self.erase_before_program(now, target, cause, token, events) {
             groups += 1;
         }
         self.place(now, physical, (first_page, last_page));
@@ -293,6 +292,28 @@ impl Flash {
         self.note_programs(physical, range);
         self.submit(now, token, cause, events);
         groups
+    }
+
+    /// Erases what must be erased before `target` is programmed, if anything: then that is a
+    /// group of its own, which ends with `token`, and [`Flash::program`] erases nothing.
+    #[inline]
+    pub(crate) fn erase_before_program(
+        &mut self,
+        now: Nanos,
+        target: Target,
+        cause: Cause,
+        token: u32,
+        events: &mut EventQueue,
+    ) -> bool {
+        let Target { physical, range } = target;
+        let last_page = self.layout.page_of(range.first + range.count - 1);
+        let zone = &self.zones[physical as usize];
+        let erases =
+            zone.stale_first < zone.stale_end && self.erase_before(physical, last_page + 1);
+        if erases {
+            self.submit(now, token, cause.of_erasure_before(), events);
+        }
+        erases
     }
 
     /// Puts the erasures together that come before a program of the pages before

@@ -66,8 +66,6 @@ impl Line {
 pub(super) struct Fold {
     of: Foldable,
     stage: FoldStage,
-    /// Groups of its program that are not over.
-    groups: u32,
     /// Its zone was reset: it ends with what is on the flash of it.
     is_orphan: bool,
     /// The next of its zone that has not programmed yet.
@@ -79,6 +77,9 @@ enum FoldStage {
     Reading,
     /// It waits for folds of its zone that began before.
     Read,
+    /// Blocks are erased that have to be before it programs. It is over when its program is,
+    /// whatever other blocks of its row take: after a loss of power nothing is programmed twice.
+    Erasing,
     Programming,
 }
 
@@ -128,12 +129,16 @@ impl Folding {
     fn next(&mut self, core: &mut Core, (is_idle, is_pressed): (bool, bool)) -> Option<Foldable> {
         let (tail, row_end, head) = core.flash.cache_log();
         self.cursor = self.cursor.max(tail);
-        let may_look_back = is_pressed && self.under_way_lbas == 0;
-        if may_look_back && self.cursor >= row_end && core.flash.is_oldest_row_held() {
-            // Parts of units were left behind that nothing followed.
-            self.cursor = tail;
-        }
-        while self.cursor < head {
+        let nothing_is_under_way = is_pressed && self.under_way_lbas == 0;
+        let mut looks_back = nothing_is_under_way && core.flash.is_oldest_row_held();
+        loop {
+            if looks_back && self.cursor >= row_end {
+                // Parts of units were left behind that nothing followed.
+                (looks_back, self.cursor) = (false, tail);
+            }
+            if self.cursor >= head {
+                break;
+            }
             let is_oldest = self.cursor < row_end && row_end <= head;
             let found = core
                 .flash
@@ -257,7 +262,6 @@ impl Background {
         let task = self.tasks.insert(Task::Fold(Fold {
             of,
             stage,
-            groups: 0,
             is_orphan: false,
             next: NONE,
         }));
@@ -286,38 +290,60 @@ impl Background {
             let Some(folding) = &mut self.folding else {
                 return;
             };
-            let line = &mut folding.lines[physical as usize];
-            let task = line.first;
+            let task = folding.lines[physical as usize].first;
             let Some(Task::Fold(fold)) = self.tasks.get_mut(task) else {
                 return;
             };
             if fold.stage != FoldStage::Read {
                 return;
             }
-            fold.stage = FoldStage::Programming;
-            line.first = fold.next;
-            if line.first == NONE {
-                *line = Line::EMPTY;
-            }
-            let of = fold.of;
+            let (of, next) = (fold.of, fold.next);
             self.hurry_erasure(core, physical);
             let (now, token) = (core.now, Owner::Task(task).token());
             let target = Target {
                 physical,
                 range: of.range,
             };
-            let (cause, total) = match of.is_rest {
-                true => (Cause::FinishFill, &mut core.totals.fill_program_bytes),
-                false => (Cause::Fold, &mut core.totals.fold_program_bytes),
+            let cause = match of.is_rest {
+                true => Cause::FinishFill,
+                false => Cause::Fold,
+            };
+            let erases =
+                core.flash
+                    .erase_before_program(now, target, cause, token, &mut core.events);
+            self.set_stage(
+                task,
+                match erases {
+                    true => FoldStage::Erasing,
+                    false => FoldStage::Programming,
+                },
+            );
+            if erases {
+                return;
+            }
+            if let Some(folding) = &mut self.folding {
+                let line = &mut folding.lines[physical as usize];
+                line.first = next;
+                if next == NONE {
+                    *line = Line::EMPTY;
+                }
+            }
+            let total = match of.is_rest {
+                true => &mut core.totals.fill_program_bytes,
+                false => &mut core.totals.fold_program_bytes,
             };
             let before = core.flash.programmed_bytes();
             let groups = core
                 .flash
                 .program(now, target, cause, token, &mut core.events);
             *total += core.flash.programmed_bytes() - before;
-            if let Some(Task::Fold(fold)) = self.tasks.get_mut(task) {
-                fold.groups = groups;
-            }
+            debug_assert_eq!(groups, 1, "nothing is left to be erased");
+        }
+    }
+
+    fn set_stage(&mut self, task: u32, stage: FoldStage) {
+        if let Some(Task::Fold(fold)) = self.tasks.get_mut(task) {
+            fold.stage = stage;
         }
     }
 
@@ -327,16 +353,12 @@ impl Background {
             return;
         };
         let of = fold.of;
-        if fold.stage == FoldStage::Reading {
+        if fold.stage != FoldStage::Programming {
             fold.stage = FoldStage::Read;
             match fold.is_orphan {
                 true => self.end_fold(task),
                 false => self.program_folds(core, of.physical),
             }
-            return;
-        }
-        fold.groups -= 1;
-        if fold.groups > 0 {
             return;
         }
         if !fold.is_orphan && !of.is_rest {

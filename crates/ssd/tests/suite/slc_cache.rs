@@ -363,3 +363,38 @@ fn what_cannot_be_beside_a_cache_is_refused() {
         assert!(broken.iter().any(|of| of.key == key), "{key}: {broken:?}");
     }
 }
+
+/// A part of a unit that nothing follows stays in the oldest row. When every other place of the
+/// row has been folded, and there is no later row, it is folded too, or nobody makes room.
+#[test]
+fn a_part_of_a_unit_does_not_hold_the_only_full_row() {
+    let mut config = cached(2);
+    config.geometry.ways = 4;
+    config.geometry.channels = 1;
+    config.geometry.pages_per_block = 2;
+    config.geometry.page_bytes = 8_192;
+    config.zones.count = 3;
+    config.zones.channels = 1;
+    config.zones.ways = 2;
+    config.zones.size_lbas = 12;
+    config.zones.capacity_lbas = 12;
+    config.finish = FinishConfig::Metadata;
+    if let Some(buffer) = &mut config.write_buffer {
+        buffer.size_bytes = 8_192;
+    }
+    if let Some(cache) = &mut config.slc_cache {
+        cache.bits_per_cell = 2;
+        cache.page_bytes = 8_192;
+        cache.size_bytes = 2 * 4 * 8_192;
+        cache.fold_bytes = 8_192;
+    }
+    profile::check(&config).expect("it is the smallest cache that such a buffer can have");
+    let mut rig = Rig::new(&config);
+    for (zone, nlb) in [(0, 2), (1, 1), (2, 7)] {
+        let op = rig.write(zone, nlb);
+        rig.submit(op);
+        rig.run_for(Nanos::from_ms(1));
+    }
+    run_out(&mut rig);
+    assert_eq!(rig.drive.in_flight(), 0, "nobody waits for ever");
+}
