@@ -136,7 +136,7 @@ impl Folding {
                 // Parts of units were left behind that nothing followed.
                 (looks_back, self.cursor) = (false, tail);
             }
-            if self.cursor >= head {
+            if self.cursor >= head || core.flash.is_being_programmed(self.cursor) {
                 break;
             }
             let is_oldest = self.cursor < row_end && row_end <= head;

@@ -293,6 +293,11 @@ impl WriteBuffer {
             self.programs.free(slot);
         } else {
             self.unlink_ended(program.zone);
+            if below.core.flash.has_cache() {
+                let durable = self.durable_lbas(program.zone);
+                let flash = &mut below.core.flash;
+                flash.cache_is_programmed(program.physical, durable);
+            }
         }
         self.flushes_go_on(below.core, program.number);
         self.drains_go_on(below, program.zone);

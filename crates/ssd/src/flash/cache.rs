@@ -69,6 +69,9 @@ struct CachedZone {
     extents: VecDeque<Extent>,
     /// The end of the last one.
     end: u32,
+    /// What lies before this has been programmed in the log, or was folded: programs on several
+    /// dies end in any order, and nothing is folded that is not there yet.
+    programmed: u32,
     /// What lies before this is being folded or was.
     begun: u32,
     /// What a finish left to be programmed behind the data of the host: the blocks from the
@@ -193,7 +196,7 @@ impl Cache {
         let (mut first, end) = (range.first, range.first + range.count);
         let zone = &mut self.zones[physical as usize];
         if zone.extents.is_empty() {
-            (zone.end, zone.begun) = (first, first);
+            (zone.end, zone.begun, zone.programmed) = (first, first, first);
         }
         assert_eq!(
             zone.end, first,
@@ -265,7 +268,7 @@ impl Cache {
         let zone = &mut self.zones[physical as usize];
         let mut position = match zone.extents.front() {
             None => return None,
-            Some(_) if zone.begun >= zone.end => return None,
+            Some(_) if zone.begun >= zone.programmed => return None,
             Some(front) => zone.position(zone.begun.max(front.first)),
         };
         // Programs end in any order: after a loss of power some may have been done.
@@ -276,9 +279,10 @@ impl Cache {
         let whole = (first / fold_lbas + 1)
             .saturating_mul(fold_lbas)
             .min(capacity);
-        let mut end = match whole <= zone.end {
+        let is_part_due = (in_part || zone.rest.is_some()) && zone.programmed == zone.end;
+        let mut end = match whole <= zone.programmed {
             true => whole,
-            false if in_part || zone.rest.is_some() => zone.end,
+            false if is_part_due => zone.end,
             false => return None,
         };
         let next = zone.extents.iter().skip(position);
@@ -342,6 +346,7 @@ impl Cache {
         let zone = &mut self.zones[physical as usize];
         zone.end = zone.end.min(lbas);
         zone.begun = zone.begun.min(zone.end);
+        zone.programmed = zone.programmed.min(zone.end);
         zone.forget_folded();
     }
 
@@ -351,10 +356,11 @@ impl Cache {
         self.zones[physical as usize].rest = None;
     }
 
-    /// Folds that were under way never end.
-    fn folds_are_lost(&mut self) {
+    /// Folds and programs that were under way never end: what is left was programmed.
+    fn nothing_is_under_way(&mut self) {
         self.is_erasing = false;
         for zone in &mut self.zones {
+            zone.programmed = zone.end;
             zone.begun = zone.extents.front().map_or(zone.end, |front| front.first);
         }
     }
@@ -415,6 +421,11 @@ impl Cache {
                 used[self.row_of(extent.place)] += 1;
             }
             assert!(before < Some(zone.end) || before.is_none(), "{physical}");
+            let is_there = zone.begun <= zone.programmed && zone.programmed <= zone.end;
+            assert!(
+                is_there || before.is_none(),
+                "zone {physical} folds what is not there"
+            );
         }
         assert_eq!(used, self.used, "places of rows that hold something");
     }

@@ -193,9 +193,18 @@ impl Flash {
         self.submit(now, token, Cause::HostWrite, events);
     }
 
-    /// The same without time passing, while the drive is off or going off.
+    /// The first `lbas` blocks of a physical zone have been programmed in the SLC cache.
+    pub(crate) fn cache_is_programmed(&mut self, physical: u32, lbas: u32) {
+        if let Some(cache) = &mut self.cache {
+            let zone = &mut cache.zones[physical as usize];
+            zone.programmed = lbas.min(zone.end);
+        }
+    }
+
+    /// [`Flash::program_cached`] without time passing, while the drive is off or going off.
     pub(crate) fn settle_cached(&mut self, target: Target) {
         self.put_in_cache(target);
+        self.cache_is_programmed(target.physical, target.range.first + target.range.count);
         self.ops.clear();
         self.at_once();
     }
@@ -256,6 +265,17 @@ impl Flash {
         cache.zones.get(physical as usize).is_some_and(|zone| {
             first >= zone.begun && cache.find(physical, first, first + 1).1 == Some(place)
         })
+    }
+
+    /// Whether a place of the log holds something whose program is not over, or comes behind
+    /// such in its zone.
+    pub(crate) fn is_being_programmed(&self, place: u64) -> bool {
+        let Some(cache) = &self.cache else {
+            return false;
+        };
+        let (physical, first) = cache.owners[cache.slot_of(place)];
+        let zone = cache.zones.get(physical as usize);
+        zone.is_some_and(|zone| first >= zone.programmed) && self.is_to_be_folded(place)
     }
 
     /// What can be folded of a zone that was finished, the data of the host first.
@@ -354,7 +374,7 @@ impl Flash {
         for (physical, lbas) in (0..).zip(host_lbas) {
             cache.truncate(physical, *lbas);
         }
-        cache.folds_are_lost();
+        cache.nothing_is_under_way();
         let (own, others): (Vec<usize>, Vec<usize>) =
             interrupted.into_iter().partition(|of| cache.has_block(*of));
         for block in own {

@@ -88,7 +88,7 @@ impl Cache {
             self.used[row] += 1;
         }
         let zone = &mut self.zones[physical as usize];
-        zone.end = saved.end;
+        (zone.end, zone.programmed) = (saved.end, saved.end);
         zone.begun = zone.extents.front().map_or(saved.end, |of| of.first);
         zone.rest = saved.rest;
         Ok(())
