@@ -197,7 +197,7 @@ impl Drive {
                     buffer.drain_on(&mut below);
                 }
             }
-            // It is asked for after each event.
+            // After each event, whether something is to be folded is asked anyway.
             Event::Fold => {}
             Event::Quiet => {
                 if let Some(buffer) = &self.buffer {

@@ -244,6 +244,7 @@ mod tests {
                 Event::Loaded(index),
                 Event::Quiet,
                 Event::Fold,
+                Event::Line,
                 Event::Idle(index),
             ] {
                 assert_eq!(Event::unpack(event.pack()), event);

@@ -57,7 +57,7 @@ pub struct Flash {
     blocks: Blocks,
     /// Where pages are, if the write buffer decides that.
     placements: Option<Box<Placements>>,
-    /// What takes the place of the blocks of zones for a while, if there is something.
+    /// The SLC cache, if the drive has one.
     cache: Option<Box<Cache>>,
     /// Logical blocks of a zone that can be written.
     capacity_lbas: u32,

@@ -76,8 +76,14 @@ struct Checkpoint1 {
 impl Checkpoint {
     /// What is in a checkpoint of now or of then; `None`: nothing that makes sense.
     fn read(bytes: &[u8], config: &DriveConfig) -> Option<Self> {
-        if let Ok((checkpoint, [])) = postcard::take_from_bytes::<Self>(bytes) {
-            return Some(checkpoint);
+        match postcard::take_from_bytes::<Self>(bytes) {
+            Ok((checkpoint, [])) => return Some(checkpoint),
+            // What folds have programmed.
+            Ok((mut checkpoint, rest)) if config.slc_cache.is_some() => {
+                checkpoint.totals.fold_program_bytes = postcard::from_bytes(rest).ok()?;
+                return Some(checkpoint);
+            }
+            _ => {}
         }
         let (old, rest) = postcard::take_from_bytes::<Checkpoint1>(bytes).ok()?;
         let elements = elements_behind(config, || postcard::from_bytes(rest)).ok()?;
@@ -176,7 +182,13 @@ impl Core {
             totals: self.totals,
             collect_program_bytes: self.totals.collect_program_bytes,
         };
-        postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail")
+        let mut bytes = postcard::to_stdvec(&checkpoint).expect("writing to memory does not fail");
+        // Checkpoints of drives without an SLC cache say nothing of it.
+        if self.flash.has_cache() {
+            bytes = postcard::to_extend(&self.totals.fold_program_bytes, bytes)
+                .expect("writing to memory does not fail");
+        }
+        bytes
     }
 
     /// Takes wear, mapping and totals from a checkpoint, if they can be those
@@ -192,7 +204,8 @@ impl Core {
         }
         let own = totals
             .fill_program_bytes
-            .checked_add(totals.collect_program_bytes);
+            .checked_add(totals.collect_program_bytes)
+            .and_then(|bytes| bytes.checked_add(totals.fold_program_bytes));
         let is_possible = own.is_some_and(|bytes| bytes <= flash.totals().1);
         if is_possible && totals.largest() <= TOTAL_MAX {
             self.flash = flash;

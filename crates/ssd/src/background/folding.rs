@@ -35,8 +35,10 @@ pub(super) struct Folding {
     unit_lbas: u64,
     /// The place of the log to look at next.
     cursor: u64,
-    /// Physical zones that were finished and of which something is left, in order.
+    /// Physical zones that were finished and of which something is left, in order, ...
     finished: VecDeque<u32>,
+    /// ... and by physical zone, whether it is among them.
+    is_finished: Vec<bool>,
     /// Folds that have not programmed yet, by physical zone.
     lines: Vec<Line>,
     /// Blocks that are being folded.
@@ -77,8 +79,10 @@ enum FoldStage {
     Reading,
     /// It waits for folds of its zone that began before.
     Read,
-    /// Blocks are erased that have to be before it programs. It is over when its program is,
-    /// whatever other blocks of its row take: after a loss of power nothing is programmed twice.
+    /// Blocks of its row are erased, which has to be before it programs. That is a group of
+    /// operations of its own, so that the fold is over when its program is: if it waited for
+    /// erasures on other dies, a loss of power would have it programmed a second time, behind
+    /// later folds of the same block.
     Erasing,
     Programming,
 }
@@ -87,19 +91,20 @@ impl Folding {
     /// Of a drive with an SLC cache.
     pub(super) fn new(config: &DriveConfig, core: &Core) -> Option<Self> {
         let cache = config.slc_cache?;
-        let (_, places) = core.flash.cache_places();
+        let places = core.flash.cache_places();
         // Fits: a share of a number of 64 bits.
         let share = u128::from(places) * u128::from(cache.fold_above_ppm) / 1_000_000;
         let unit_bytes = config.geometry.page_bytes * config.pages_per_program();
         let lba_bytes = u64::from(config.lba_bytes);
         Some(Self {
             after_idle: cache.fold_after_idle_ns,
-            // Whoever waits for room is waited for.
+            // From there on the write buffer waits, which is reason enough to fold.
             threshold_places: (share as u64).min(core.flash.cache_places_usable()),
             most_lbas: cache.fold_bytes / lba_bytes,
             unit_lbas: u64::from(unit_bytes) / lba_bytes,
             cursor: 0,
             finished: VecDeque::new(),
+            is_finished: vec![false; core.flash.physical_zones() as usize],
             lines: vec![Line::EMPTY; core.flash.physical_zones() as usize],
             under_way_lbas: 0,
             idle_since: None,
@@ -159,8 +164,17 @@ impl Folding {
                 }
             }
             self.finished.pop_front();
+            self.is_finished[physical as usize] = false;
         }
         None
+    }
+
+    /// Something is left of a physical zone that was finished. It stays in the line when it is
+    /// reset.
+    fn has_finished(&mut self, physical: u32) {
+        if !std::mem::replace(&mut self.is_finished[physical as usize], true) {
+            self.finished.push_back(physical);
+        }
     }
 
     fn has_work(&self, core: &Core) -> bool {
@@ -181,7 +195,9 @@ impl Background {
         self.folding = Folding::new(&core.config, core).map(Box::new);
         if let Some(folding) = &mut self.folding {
             let zones = 0..core.flash.physical_zones();
-            folding.finished = zones.filter(|of| core.flash.has_rest(*of)).collect();
+            zones
+                .filter(|of| core.flash.has_rest(*of))
+                .for_each(|of| folding.has_finished(of));
             folding.cursor = core.flash.cache_log().0;
             if folding.cursor == core.flash.cache_log().2 && folding.finished.is_empty() {
                 return;
@@ -240,8 +256,9 @@ impl Background {
             && !folding.is_idle(core.now)
             && folding.has_work(core)
         {
+            // One that comes too early asks again: the host has been idle since a later time.
             let at = since.saturating_add(after);
-            if folding.wakes_at != Some(at) {
+            if folding.wakes_at.is_none_or(|wakes_at| wakes_at <= core.now) {
                 folding.wakes_at = Some(at);
                 core.events.push(at, Event::Fold);
             }
@@ -251,6 +268,10 @@ impl Background {
     fn begins_folding(&mut self, core: &mut Core, task: u32) {
         if core.is_tracked() {
             self.mark_task(core, task);
+        }
+        if core.recorder.is_some() {
+            // The task may have the number of an earlier one, which served something.
+            core.record_served(Owner::Task(task), None);
         }
     }
 
@@ -409,8 +430,10 @@ impl Background {
     /// A zone was finished, and all that the host wrote to it has left the write buffer.
     pub(crate) fn fills_at_fold(&mut self, core: &mut Core, physical: u32, written: u32) {
         core.flash.fill_at_fold(physical, written);
-        if let Some(folding) = &mut self.folding {
-            folding.finished.push_back(physical);
+        if let Some(folding) = &mut self.folding
+            && core.flash.has_rest(physical)
+        {
+            folding.has_finished(physical);
         }
     }
 

@@ -127,7 +127,8 @@ impl WriteBuffer {
                 continue;
             }
             if !below.core.flash.cache_can_save() {
-                // Power was lost a short while ago.
+                // Less than the buffer could hold if power is lost: a loss of power has used the
+                // reserve, and folding has not made it free again.
                 break;
             }
             // What is absent takes more than there is.

@@ -25,8 +25,8 @@ pub struct SlcCacheConfig {
     /// Folding begins when no command has been in flight for so long; `None`: idle time is
     /// not used.
     pub fold_after_idle_ns: Option<Nanos>,
-    /// Folding goes on beside the host while more than this share of the cache is in use, in
-    /// parts per million.
+    /// Folding goes on beside the host while the log, from its oldest place that is still to
+    /// be folded to its end, is longer than this share of the cache, in parts per million.
     pub fold_above_ppm: u32,
     /// Bytes that are folded at the same time, at least what one program takes.
     pub fold_bytes: u64,
@@ -45,13 +45,24 @@ impl SlcCacheConfig {
 
     /// Bytes of a row of blocks of the cache.
     #[must_use]
-    pub const fn row_bytes(&self, geometry: &Geometry) -> u64 {
-        self.block_bytes(geometry).0 * geometry.planes_total() as u64
+    pub fn row_bytes(&self, geometry: &Geometry) -> u64 {
+        // Asked before planes are known to be few enough to be counted.
+        let Geometry {
+            channels,
+            ways,
+            dies,
+            planes,
+            ..
+        } = *geometry;
+        let block = self.block_bytes(geometry).0;
+        [channels, ways, dies, planes]
+            .into_iter()
+            .fold(block, |bytes, of| bytes.saturating_mul(of.into()))
     }
 
     /// Rows of blocks of the cache, rounded down.
     #[must_use]
-    pub const fn rows(&self, geometry: &Geometry) -> u64 {
+    pub fn rows(&self, geometry: &Geometry) -> u64 {
         match self.row_bytes(geometry) {
             0 => 0,
             row => self.size_bytes / row,
@@ -68,7 +79,8 @@ impl DriveConfig {
     }
 
     /// Bytes of the SLC cache that only a loss of power or an orderly shutdown may use: room
-    /// for what the write buffer holds then, with a part of a page for each zone.
+    /// for what the write buffer holds then, with two parts of a page for each zone: the end of
+    /// one that it left in part before, and the beginning of the next.
     #[must_use]
     pub fn cache_reserve_bytes(&self) -> u64 {
         let (Some(cache), Some(buffer)) = (&self.slc_cache, &self.write_buffer) else {
@@ -76,7 +88,7 @@ impl DriveConfig {
         };
         let unit = u64::from(cache.page_bytes) * u64::from(self.pages_per_program());
         let blocks = buffer.size_bytes / u64::from(self.lba_bytes.max(1));
-        let parts = u64::from(self.zones.count).min(blocks);
+        let parts = (2 * u64::from(self.zones.count)).min(blocks);
         buffer
             .size_bytes
             .div_ceil(unit.max(1))

@@ -69,6 +69,14 @@ impl Conventional {
             self.log.be_read_only();
         }
     }
+
+    /// After a restart, collection may have nowhere to go, as before: failures took the zones
+    /// that it needs.
+    pub(super) fn find_stuck(&mut self) {
+        if self.log.free_zones() == 0 && self.log.victim().is_none() {
+            self.log.be_read_only();
+        }
+    }
 }
 
 impl Drive {

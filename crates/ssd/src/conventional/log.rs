@@ -51,6 +51,7 @@ pub(crate) struct Log {
     ages: Option<Ages>,
     /// By zone, whether its flash has failed.
     failed: Vec<bool>,
+    failed_zones: u32,
     /// Empty zones that the host leaves for collection.
     kept_zones: usize,
     is_read_only: bool,
@@ -88,6 +89,7 @@ impl Log {
             replaced: Replaced::new(can_lose.then_some(count), capacity),
             ages: Ages::new(config.collection, count),
             failed: vec![false; count],
+            failed_zones: 0,
             kept_zones: 1,
             is_read_only: false,
             zones,

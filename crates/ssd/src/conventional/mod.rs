@@ -3,8 +3,8 @@
 //!
 //! Such a namespace is a log over zones of its own, which no host sees. A write
 //! goes to the end of the log, a flat table says where each block is, and
-//! garbage collection moves what is left of the zone that holds least to
-//! another zone and resets it. The zones are those of the drive in every
+//! garbage collection moves what is left of a zone, which `collection` selects,
+//! to another zone and resets it. The zones are those of the drive in every
 //! respect: they stripe over its dies, go through its write buffer, and are
 //! erased as its design says; so a conventional namespace shares with zoned
 //! ones what they share with each other.
@@ -192,7 +192,9 @@ impl Conventional {
     /// What is impossible about it.
     pub(crate) fn recover(&mut self, blocks: &[Option<u32>], zones: &Zones) -> Result<(), String> {
         self.find_failed(zones);
-        self.log.recover(blocks, |zone| zones.host_lbas(zone))
+        self.log.recover(blocks, |zone| zones.host_lbas(zone))?;
+        self.find_stuck();
+        Ok(())
     }
 
     pub(crate) fn save(&self) -> SavedLog {
@@ -206,7 +208,9 @@ impl Conventional {
         let SavedLog { places, open, free } = saved;
         self.find_failed(zones);
         self.log
-            .restore((places, open, free), |zone| zones.host_lbas(zone))
+            .restore((places, open, free), |zone| zones.host_lbas(zone))?;
+        self.find_stuck();
+        Ok(())
     }
 }
 

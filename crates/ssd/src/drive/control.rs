@@ -98,9 +98,11 @@ impl Drive {
             .conventional
             .iter()
             .position(|of| of.log.zones().contains(&zone.0));
-        for change in changes.iter().filter(|_| log.is_none()) {
-            let (nsid, zone) = self.core.zones.in_namespace(change.zone);
-            self.core.changed.note(nsid, zone);
+        if log.is_none() {
+            for change in &changes {
+                let (nsid, zone) = self.core.zones.in_namespace(change.zone);
+                self.core.changed.note(nsid, zone);
+            }
         }
         self.core.changes = changes;
         result.map_err(|_| ControlError::CannotFail { zone, from, to })?;

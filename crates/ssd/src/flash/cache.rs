@@ -17,7 +17,7 @@ mod saved;
 use std::collections::VecDeque;
 
 use super::BlockRange;
-use crate::config::{DriveConfig, PlaneMode, SlcCacheConfig};
+use crate::config::{DriveConfig, SlcCacheConfig};
 use crate::layout::Layout;
 
 pub(crate) use saved::SavedCache;
@@ -43,9 +43,9 @@ pub(super) struct Cache {
     row_places: u64,
     rows: u64,
     blocks_per_plane: u32,
-    /// Places are numbered from the first that was ever used. The next one, ...
+    /// The next place to be used. Places are numbered from the first that was ever used.
     head: u64,
-    /// ... and the first of the oldest row that is in use.
+    /// The first place of the oldest row that is in use.
     tail: u64,
     /// Places that are left free for a loss of power, and what one program may need.
     reserve_places: u64,
@@ -392,11 +392,6 @@ impl Cache {
     fn has_block(&self, block: usize) -> bool {
         (block % self.blocks_per_plane as usize) as u64
             >= u64::from(self.blocks_per_plane) - self.rows
-    }
-
-    /// Whether planes of a die erase together.
-    fn erases_together(&self, planes: PlaneMode) -> bool {
-        planes == PlaneMode::MultiPlane
     }
 
     /// Panics unless what is known of the log agrees with itself.

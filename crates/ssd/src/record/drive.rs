@@ -165,7 +165,7 @@ impl Core {
     }
 
     /// Flash operations of `owner` serve `served`. What is full stops the rest.
-    fn record_served(&mut self, owner: Owner, served: Option<Served>) {
+    pub(crate) fn record_served(&mut self, owner: Owner, served: Option<Served>) {
         let now = self.now;
         let (Some(recorder), Some(log)) = (
             &mut self.recorder,

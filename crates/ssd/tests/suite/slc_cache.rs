@@ -398,3 +398,56 @@ fn a_part_of_a_unit_does_not_hold_the_only_full_row() {
     run_out(&mut rig);
     assert_eq!(rig.drive.in_flight(), 0, "nobody waits for ever");
 }
+
+/// Zones may each have a part of a unit on its way to a full cache and the beginning of the next
+/// unit in the buffer. A loss of power puts all of that into the room that is kept for it.
+#[test]
+fn the_reserve_has_room_for_two_parts_of_each_zone() {
+    let mut config = cached(6);
+    config.zones.count = 3;
+    if let Some(buffer) = &mut config.write_buffer {
+        buffer.power_loss_protection = true;
+        buffer.size_bytes = 2 * PAGE_BYTES;
+    }
+    // Of 8 blocks in the buffer, 3 zones can have 6 parts.
+    assert_eq!(config.cache_reserve_bytes(), (2 + 6) * PAGE_BYTES);
+    config.zones.count = 6;
+    assert_eq!(config.cache_reserve_bytes(), (2 + 8) * PAGE_BYTES);
+}
+
+/// The geometry of a profile is asked for the size of its rows before it is known to be possible.
+#[test]
+fn rows_of_an_impossible_geometry_have_a_size() {
+    let mut geometry = cached(4).geometry;
+    geometry.channels = 65_536;
+    geometry.ways = 256;
+    geometry.planes = 256;
+    let cache = cached(4).slc_cache.expect("it has one");
+    let row = cache.row_bytes(&geometry);
+    assert_eq!(
+        row,
+        (1 << 32) * u64::from(geometry.dies) * cache.block_bytes(&geometry).0
+    );
+    assert_eq!(cache.rows(&geometry), 0);
+}
+
+/// While the host comes back before it has been idle for long enough, one event says when to
+/// look again, and not one for each pause.
+#[test]
+fn pauses_that_are_too_short_leave_no_events_behind() {
+    let mut config = folding(4);
+    if let Some(cache) = &mut config.slc_cache {
+        cache.fold_after_idle_ns = Some(Nanos::from_ms(1_000));
+    }
+    let mut rig = Rig::new(&config);
+    time_of_pages(&mut rig, 0, 8);
+    let before = rig.drive.events_handled();
+    for _ in 0..100 {
+        page_read(&mut rig, 0, 0);
+    }
+    let of_reads = rig.drive.events_handled() - before;
+    run_out(&mut rig);
+    let left = rig.drive.events_handled() - before - of_reads;
+    assert!(left < 100, "{left} events after {of_reads} of 100 reads");
+    assert_eq!(rig.drive.flash().cached_bytes(), 0, "and it was folded");
+}

@@ -15,6 +15,7 @@ impl Log {
     pub(crate) fn fail(&mut self, zone: u32) -> bool {
         let is_new = !std::mem::replace(&mut self.failed[zone as usize], true);
         if is_new {
+            self.failed_zones += 1;
             self.free.retain(|of| *of != zone);
             for open in self.open.iter_mut().filter(|open| **open == zone) {
                 *open = NONE;
@@ -29,6 +30,8 @@ impl Log {
             let state = state(ZoneId(zone));
             *failed = [ZoneState::READ_ONLY, ZoneState::OFFLINE].contains(&state);
         }
+        // Fits: they are zones of the drive.
+        self.failed_zones = self.failed.iter().filter(|failed| **failed).count() as u32;
     }
 
     /// A zone has failed.
@@ -39,6 +42,9 @@ impl Log {
 
     /// A zone that has failed and still holds something.
     pub(crate) fn failed_to_move(&self) -> Option<u32> {
+        if self.failed_zones == 0 {
+            return None;
+        }
         let failed = self.failed.iter().zip(&self.valid);
         let position = failed
             .into_iter()
@@ -49,9 +55,7 @@ impl Log {
 
     /// Zones that are spare, of those that serve.
     pub(crate) fn spare_left(&self) -> u32 {
-        // Fit: they are zones of the drive.
-        let failed = self.failed.iter().filter(|failed| **failed).count() as u32;
-        self.spare_zones().saturating_sub(failed)
+        self.spare_zones().saturating_sub(self.failed_zones)
     }
 
     /// Zones that were spare when all of them served.

@@ -14,10 +14,10 @@ use crate::config::CollectionPolicy;
 /// young again with each move if its age were that of the zone that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ages {
-    /// What the host has written to the log.
-    written: u64,
-    /// By zone, how much of that had been written with the youngest of what is in it.
-    youngest: Vec<u64>,
+    /// Mapping units that the host has written to the log.
+    written_units: u64,
+    /// By zone, how many of them it had written with the youngest unit that is in the zone.
+    youngest_units: Vec<u64>,
 }
 
 impl Ages {
@@ -26,8 +26,8 @@ impl Ages {
         match collection {
             CollectionPolicy::Greedy => None,
             CollectionPolicy::CostBenefit => Some(Self {
-                written: 0,
-                youngest: vec![0; zones],
+                written_units: 0,
+                youngest_units: vec![0; zones],
             }),
         }
     }
@@ -35,32 +35,35 @@ impl Ages {
     /// The host writes to a zone.
     #[inline]
     pub(super) fn host_writes(&mut self, zone: u32) {
-        self.written += 1;
-        self.youngest[zone as usize] = self.written;
+        self.written_units += 1;
+        self.youngest_units[zone as usize] = self.written_units;
     }
 
     /// Something of one zone is moved to another.
     pub(super) fn moves(&mut self, from: u32, to: u32) {
-        let of_victim = self.youngest[from as usize];
-        let youngest = &mut self.youngest[to as usize];
+        let of_victim = self.youngest_units[from as usize];
+        let youngest = &mut self.youngest_units[to as usize];
         *youngest = of_victim.max(*youngest);
     }
 
     /// A zone is empty.
     pub(super) fn empties(&mut self, zone: u32) {
-        self.youngest[zone as usize] = 0;
+        self.youngest_units[zone as usize] = 0;
     }
 
     /// What the host has written since, at least 1.
     fn age(&self, zone: u32) -> u64 {
-        self.written - self.youngest[zone as usize] + 1
+        self.written_units - self.youngest_units[zone as usize] + 1
     }
 
     /// Whether these, of which nothing is believed, can be those of so many zones.
     fn are_possible(&self, zones: usize) -> bool {
-        self.youngest.len() == zones
-            && self.written < u64::MAX / 2
-            && self.youngest.iter().all(|of| *of <= self.written)
+        self.youngest_units.len() == zones
+            && self.written_units < u64::MAX / 2
+            && self
+                .youngest_units
+                .iter()
+                .all(|of| *of <= self.written_units)
     }
 }
 
@@ -70,7 +73,7 @@ impl Log {
     /// It looks at each zone once, and a zone is collected once for each that is written.
     pub(crate) fn victim(&self) -> Option<u32> {
         // Fits: they are zones of the drive.
-        let count = self.written.len() as u32;
+        let count = self.written_units.len() as u32;
         let holds = |zone: u32| self.valid[zone as usize];
         let can_be = |zone: &u32| {
             holds(*zone) < self.capacity
@@ -109,7 +112,7 @@ impl Log {
     /// Nobody writes to a zone, and it is not empty: it is full, or was left, or lost its
     /// end with the power.
     fn is_closed(&self, zone: u32) -> bool {
-        match self.written[zone as usize] {
+        match self.written_units[zone as usize] {
             0 => false,
             full if full == self.capacity => true,
             _ => !self.open.contains(&zone),
@@ -120,7 +123,7 @@ impl Log {
     /// a loss of power interrupted, if none is empty.
     fn has_room_for(&self, zone: u32) -> bool {
         let stream = self.streams.collection_of(self.writers[zone as usize]);
-        let written = self.written.get(self.open[stream.index()] as usize);
+        let written = self.written_units.get(self.open[stream.index()] as usize);
         let open = written.map_or(0, |written| self.capacity - written);
         !self.free.is_empty() || self.valid[zone as usize] <= open
     }
@@ -135,7 +138,7 @@ impl Log {
     /// # Errors
     /// What is impossible about them.
     pub(crate) fn restore_ages(&mut self, ages: Option<Ages>) -> Result<(), String> {
-        let zones = self.written.len();
+        let zones = self.written_units.len();
         let is_possible = match (&self.ages, &ages) {
             (None, None) => true,
             (Some(_), Some(ages)) => ages.are_possible(zones),

@@ -6,6 +6,7 @@ use super::super::operations::duration_ns;
 use super::super::{BlockEvent, BlockRange, Flash, Target};
 use super::{Cache, Foldable};
 use crate::account::Cause;
+use crate::config::PlaneMode;
 use crate::event::EventQueue;
 use crate::flash::BlockState;
 use crate::media::{FlashKind, FlashOp};
@@ -86,10 +87,9 @@ impl Flash {
         ends
     }
 
-    /// Places of the SLC cache: those in use, and all.
-    pub(crate) fn cache_places(&self) -> (u64, u64) {
-        let cache = self.cache.as_ref();
-        cache.map_or((0, 0), |cache| (cache.places_in_use(), cache.places()))
+    /// Places of the SLC cache.
+    pub(crate) fn cache_places(&self) -> u64 {
+        self.cache.as_ref().map_or(0, |cache| cache.places())
     }
 
     /// The most places that may be in use while the write buffer has room.
@@ -334,7 +334,7 @@ impl Flash {
         self.ops.clear();
         let Some(cache) = &mut self.cache else { return };
         cache.is_erasing = true;
-        let together = cache.erases_together(self.timing.planes);
+        let together = self.timing.planes == PlaneMode::MultiPlane;
         let op = cache.operation(FlashKind::Erase, cache.tail);
         for (unit, block) in cache.blocks_of_row(cache.tail) {
             if self.blocks.state(block) == BlockState::Erased {

@@ -65,7 +65,9 @@ impl Cache {
                 true => u32::MAX,
                 false => self.place_lbas,
             };
-            if first >= end || end - first > most {
+            // What one program takes of a zone is folded at once.
+            let is_in_a_unit = first / self.fold_lbas == end.saturating_sub(1) / self.fold_lbas;
+            if first >= end || end - first > most || !(is_folded || is_in_a_unit) {
                 return wrong("extents");
             }
             let zone = &mut self.zones[physical as usize];
@@ -142,9 +144,14 @@ impl Flash {
             }
             cache.restore_zone(zone, (is_mapped, capacity))?;
         }
+        // A loss of power may have interrupted the erasure of the oldest row, which is repeated.
+        let can_erase = cache.can_erase();
+        let oldest = cache.block_in_plane(cache.tail) as usize;
+        let per_plane = cache.blocks_per_plane as usize;
         let blocks = 0..self.blocks.len();
         if let Some(block) = blocks
             .filter(|block| cache.has_block(*block))
+            .filter(|block| !(can_erase && block % per_plane == oldest))
             .find(|block| self.blocks.state(*block) == BlockState::Stale)
         {
             return Err(format!("block {block} of the cache, which is to be erased"));

@@ -103,7 +103,7 @@ impl Rules<'_> {
         let holds = have.saturating_sub(cache) / rows * u64::from(groups);
         let and_cache = match cache {
             0 => String::new(),
-            rows => format!(", with {rows} of the SLC cache,"),
+            rows => format!(" + {rows} for the SLC cache"),
         };
         let what = format!(
             "{count} {zones}{in_groups} need {per_group} x {rows}{and_cache} = {need} blocks in each plane; \

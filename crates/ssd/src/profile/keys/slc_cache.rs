@@ -128,7 +128,7 @@ fn folding() -> [Key; 3] {
         .only(STATIC)
         .says(
             "Folding begins when no command has been in flight for so long, and goes on until \
-             one comes or nothing is left that is a whole unit of a zone.",
+             one comes or nothing is left but parts of units of zones that can still be written.",
         ),
         share(
             "slc_cache.fold_above",
@@ -138,8 +138,9 @@ fn folding() -> [Key; 3] {
         .within(0, 1_000_000)
         .only(STATIC)
         .says(
-            "Folding goes on beside the host while more than this share of the cache holds what \
-                 is not being folded, and whenever the write buffer waits for room in it.",
+            "Folding goes on beside the host while the log of the cache, from its oldest place \
+             that is still to be folded to its end, is longer than this share of the cache, and \
+             whenever the write buffer waits for room in it.",
         ),
         size("slc_cache.fold_size", at!(slc_cache, Some => fold_bytes))
             .follows("a page on each plane of the drive", |config| {
