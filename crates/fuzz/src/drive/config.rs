@@ -22,16 +22,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
     let mut reset = reset(draw);
     let data = draw.pick(&[DataStore::None, DataStore::Memory]);
     let (mut geometry, lba_bytes) = geometry(draw);
-    let mut finish = match finish {
-        0 => FinishConfig::Metadata,
-        _ => FinishConfig::Fill {
-            granularity_bytes: geometry.page_bytes * draw.int(1..=9),
-            pause_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
-            yield_ns: if finish == 1 { None } else { Some(time(draw)) },
-            buffered: false,
-            extent: FillExtent::Zone,
-        },
-    };
+    let mut finish = first_finish(draw, finish, geometry.page_bytes);
     let mut zones = zones(draw, &geometry, lba_bytes);
     let width = zones.channels * zones.ways * geometry.dies * geometry.planes;
     let groups = geometry.luns() * geometry.planes / width;
@@ -106,6 +97,20 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
             ..allocation(draw, mapping != MappingConfig::Direct)
         },
         data,
+    }
+}
+
+/// A finish that programs nothing, or one that fills; kind 1 never gives way.
+fn first_finish(draw: &mut Draw<'_>, kind: u8, page_bytes: u32) -> FinishConfig {
+    match kind {
+        0 => FinishConfig::Metadata,
+        _ => FinishConfig::Fill {
+            granularity_bytes: page_bytes * draw.int(1..=9),
+            pause_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
+            yield_ns: if kind == 1 { None } else { Some(time(draw)) },
+            buffered: false,
+            extent: FillExtent::Zone,
+        },
     }
 }
 
