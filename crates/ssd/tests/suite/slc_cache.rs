@@ -266,7 +266,7 @@ fn finishes_of_qlc_cached_take_as_long_at_any_occupancy() {
 #[test]
 fn a_reset_drops_what_is_being_folded() {
     for after in [0, 100, 300, 1_000, 3_000] {
-        let mut config = folding(4);
+        let mut config = folding(6);
         config.reset.erase = EraseWhen::Background;
         let mut rig = Rig::new(&config);
         time_of_pages(&mut rig, 0, 40);

@@ -73,7 +73,7 @@ impl Log {
     /// It looks at each zone once, and a zone is collected once for each that is written.
     pub(crate) fn victim(&self) -> Option<u32> {
         // Fits: they are zones of the drive.
-        let count = self.written_units.len() as u32;
+        let count = self.written.len() as u32;
         let holds = |zone: u32| self.valid[zone as usize];
         let can_be = |zone: &u32| {
             holds(*zone) < self.capacity
@@ -112,7 +112,7 @@ impl Log {
     /// Nobody writes to a zone, and it is not empty: it is full, or was left, or lost its
     /// end with the power.
     fn is_closed(&self, zone: u32) -> bool {
-        match self.written_units[zone as usize] {
+        match self.written[zone as usize] {
             0 => false,
             full if full == self.capacity => true,
             _ => !self.open.contains(&zone),
@@ -123,7 +123,7 @@ impl Log {
     /// a loss of power interrupted, if none is empty.
     fn has_room_for(&self, zone: u32) -> bool {
         let stream = self.streams.collection_of(self.writers[zone as usize]);
-        let written = self.written_units.get(self.open[stream.index()] as usize);
+        let written = self.written.get(self.open[stream.index()] as usize);
         let open = written.map_or(0, |written| self.capacity - written);
         !self.free.is_empty() || self.valid[zone as usize] <= open
     }
@@ -138,7 +138,7 @@ impl Log {
     /// # Errors
     /// What is impossible about them.
     pub(crate) fn restore_ages(&mut self, ages: Option<Ages>) -> Result<(), String> {
-        let zones = self.written_units.len();
+        let zones = self.written.len();
         let is_possible = match (&self.ages, &ages) {
             (None, None) => true,
             (Some(_), Some(ages)) => ages.are_possible(zones),

@@ -156,12 +156,15 @@ proptest! {
         let mut blocks = Blocks::watch(&mut rig.drive);
         run(&mut rig, &before);
         match cut_seed {
-            // It is saved before it is ready.
+            // It is saved before it is ready, unless it has begun to erase.
             Some(seed) => cut(&mut rig, seed),
             None => rig.settle(),
         }
         blocks.look(&mut rig.drive);
-        let saved = snapshot::save(&rig.drive).expect("it is at rest");
+        let saved = match snapshot::save(&rig.drive) {
+            Err(snapshot::SnapshotError::Busy { .. }) if cut_seed.is_some() => return Ok(()),
+            saved => saved.expect("it is at rest"),
+        };
         let restored = snapshot::restore(&config, &saved).expect("it is of this drive");
         let again = snapshot::save(&restored);
         prop_assert!(again.is_err() || again == Ok(saved), "the same, unless it has begun to fold");
