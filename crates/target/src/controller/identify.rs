@@ -407,10 +407,11 @@ impl<L: Layer> Subsystem<L> {
     /// The controllers from `cntid` on; those of its own, if hosts have rules.
     fn list_controllers(&self, (slot, cntid): (u32, u16), out: &mut ControllerList) {
         let own = self.controllers.get(slot).and_then(|of| of.host);
+        let is_own = |host| own.is_some() && host == own;
         let io = self
             .controllers
             .iter()
-            .filter(|(_, of)| of.kind == Kind::Io && (own.is_none() || of.host == own));
+            .filter(|(_, of)| of.kind == Kind::Io && (!self.has_rules() || is_own(of.host)));
         // Fits: there are fewer controllers than identifiers.
         let listed = io
             .map(|(slot, _)| (slot + 1) as u16)

@@ -150,7 +150,7 @@ impl<L: Layer> Subsystem<L> {
     /// Whether a host can write nothing of what it knows of any more.
     fn is_read_only(&self, slot: u32) -> bool {
         let drive = self.drive.drive();
-        if !self.has_rules(slot) {
+        if !self.has_rules() {
             return drive.is_read_only();
         }
         let is_lost = |zone| {
@@ -188,7 +188,7 @@ impl<L: Layer> Subsystem<L> {
             let config = self.drive.drive().config();
             let mut ids = self.visible(slot).map(|(nsid, _)| NamespaceId(nsid));
             let holds = |nsid| config.zones_of(nsid).is_some_and(|of| of.contains(zone));
-            !self.has_rules(slot) || !self.shows_zones() || ids.any(holds)
+            !self.has_rules() || !self.shows_zones() || ids.any(holds)
         };
         let own = || (0..zones.count()).filter(is_own);
         out.cw = CriticalWarning::default()
@@ -210,7 +210,7 @@ impl<L: Layer> Subsystem<L> {
         out.poh = count(self.now.0 / (60 * NS_PER_MINUTE));
         out.mdie = count(counters.media_errors);
         out.neile = count(counters.errors);
-        if self.has_rules(slot) {
+        if self.has_rules() {
             self.own_counts(slot, &mut out);
         }
         out

@@ -36,7 +36,7 @@ impl<L: Layer> Subsystem<L> {
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> bool {
-        if !self.has_rules(slot) {
+        if !self.has_rules() {
             return false;
         }
         let cost = self.cost(entry.nsid.get(), plan, data.as_deref());
