@@ -51,6 +51,16 @@ const DISCOVERY_PAGES: [LogPageId; 3] = [
     LogPageId::DISCOVERY,
 ];
 
+/// What hosts did to some of the namespaces.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct OwnUse {
+    reads: u64,
+    pub(super) read_bytes: u64,
+    writes: u64,
+    pub(super) written_bytes: u64,
+    media_errors: u64,
+}
+
 impl<L: Layer> Subsystem<L> {
     /// Get Log Page. The part beyond the end of a page is zero.
     pub(super) fn get_log_page(
@@ -211,13 +221,18 @@ impl<L: Layer> Subsystem<L> {
         out.mdie = count(counters.media_errors);
         out.neile = count(counters.errors);
         if self.has_rules() {
-            self.own_counts(slot, &mut out);
+            let own = self.own_use(slot);
+            let errors = self.controllers.get(slot).map_or(0, |of| of.errors.count());
+            (out.dur, out.hrc) = (units(own.read_bytes), count(own.reads));
+            (out.duw, out.hwc) = (units(own.written_bytes), count(own.writes));
+            out.mdie = count(own.media_errors);
+            out.neile = count(errors);
         }
         out
     }
 
     /// What hosts did to the namespaces that the host of a controller has.
-    fn own_counts(&self, slot: u32, out: &mut SmartLog) {
+    pub(super) fn own_use(&self, slot: u32) -> OwnUse {
         let (mut reads, mut writes, mut media_errors) = ((0, 0), (0, 0), 0);
         for (nsid, _) in self.visible(slot) {
             let row = self.activity.tallies().get(nsid as usize);
@@ -235,12 +250,13 @@ impl<L: Layer> Subsystem<L> {
             }
             media_errors += self.activity.media_errors(nsid);
         }
-        let units = |bytes: u64| U128::new(bytes.div_ceil(DATA_UNIT_BYTES).into());
-        let errors = self.controllers.get(slot).map_or(0, |of| of.errors.count());
-        (out.dur, out.hrc) = (units(reads.1), U128::new(reads.0.into()));
-        (out.duw, out.hwc) = (units(writes.1), U128::new(writes.0.into()));
-        out.mdie = U128::new(media_errors.into());
-        out.neile = U128::new(errors.into());
+        OwnUse {
+            reads: reads.0,
+            read_bytes: reads.1,
+            writes: writes.0,
+            written_bytes: writes.1,
+            media_errors,
+        }
     }
 
     fn firmware_slots(&self) -> Vec<u8> {
