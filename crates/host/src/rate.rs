@@ -256,9 +256,6 @@ mod tests {
         (starts, now)
     }
 
-    /// ConfZNS++ (SYSTOR'24), figure 11: 24 resets of 77 ms at half of
-    /// 12.9625 per second, each counted as a zone size of 2 GiB. The stored
-    /// run lasts 3.627 s with 77.1 ms resets.
     /// Of up to 32 threads no two are as close as a fifth of an even share.
     #[test]
     fn threads_are_out_of_step() {
@@ -292,6 +289,9 @@ mod tests {
         );
     }
 
+    /// ConfZNS++ (SYSTOR'24), figure 11: 24 resets of 77 ms at half of
+    /// 12.9625 per second, each counted as a zone size of 2 GiB. The stored
+    /// run lasts 3.627 s with 77.1 ms resets.
     #[test]
     fn resets_are_paced_from_the_first() {
         let rate = nz(6_481_250 * 2048 * MIB / 1_000_000);
