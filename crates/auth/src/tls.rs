@@ -38,10 +38,13 @@ pub enum IdentityVersion {
     V1,
 }
 
-/// An identity of version 0 that is longer than the 255 bytes of which a key can be
-/// derived: the two names together are.
+/// Two names that make an identity of version 0 of more than 255 bytes, of which no key can
+/// be derived.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("names of {bytes} bytes have no key of TLS with an identity NVMe0R; up to 255 are valid")]
+#[error(
+    "the identity NVMe0R of these names has {bytes} bytes, and no key of TLS can be derived of it; \
+     up to 255 are valid, of which the two names may have 245"
+)]
 pub struct NamesTooLong {
     bytes: usize,
 }
@@ -211,7 +214,10 @@ mod tests {
             subnqn: &long,
         };
         let psk = Psk::new(Some(Hash::SHA_256), &[1; 32]).expect("a key");
-        assert!(TlsKey::derive(&psk, names, IdentityVersion::V0).is_err());
+        let error = TlsKey::derive(&psk, names, IdentityVersion::V0).expect_err("they are long");
+        let bytes = "NVMe0R01  ".len() + 2 * long.len();
+        let says = format!("the identity NVMe0R of these names has {bytes} bytes");
+        assert!(error.to_string().starts_with(&says), "{error}");
         assert!(TlsKey::derive(&psk, names, IdentityVersion::V1).is_ok());
     }
 }

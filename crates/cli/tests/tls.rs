@@ -22,6 +22,7 @@ const NQN: &str = "nqn.2024-01.io.github.zonelab:test";
 /// second line of `crates/auth/tests/psk.txt`.
 const KEY: &str = "NVMeTLSkey-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 const DERIVED: &str = "f4eb0956ec8b5cdbd7c3925955947b7dfd901f03a8bdec2c97defa8172da8454";
+const INVALID_PARAMETERS: u16 = 0x182;
 const INVALID_HOST: u16 = 0x184;
 
 /// `zonelab serve` with a port for TLS.
@@ -129,7 +130,14 @@ fn connected(mut to: impl Write, mut from: impl Read, hostnqn: &str) -> u16 {
 #[test]
 fn a_host_with_a_key_of_tls_connects_with_tls_alone() {
     let server = Server::start();
-    for (hostnqn, status) in [(HOST, 0), (OTHER, INVALID_HOST)] {
+    // The same name, with something behind its end.
+    let (longer, other) = (&format!("{HOST}\0x"), &format!("{OTHER}\0x"));
+    for (hostnqn, status) in [
+        (HOST, 0),
+        (OTHER, INVALID_HOST),
+        (longer, INVALID_PARAMETERS),
+        (other, INVALID_HOST),
+    ] {
         let mut child = openssl(&server);
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         assert_eq!(
@@ -140,7 +148,12 @@ fn a_host_with_a_key_of_tls_connects_with_tls_alone() {
         let _ = child.kill();
         child.wait().unwrap();
     }
-    for (hostnqn, status) in [(HOST, INVALID_HOST), (OTHER, 0)] {
+    for (hostnqn, status) in [
+        (HOST, INVALID_HOST),
+        (longer, INVALID_HOST),
+        (OTHER, 0),
+        (other, INVALID_PARAMETERS),
+    ] {
         let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,20 +17,16 @@ use s2n_tls::connection::{Builder, Connection};
 use s2n_tls::enums::{Mode, Version};
 use s2n_tls::error::Error;
 use s2n_tls::security::DEFAULT_TLS13;
-use s2n_tls_tokio::{TlsAcceptor, TlsStream};
-use tokio::io::{AsyncWriteExt, BufReader, copy_buf, split};
+use s2n_tls_tokio::TlsAcceptor;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::Keys;
+use crate::guests::Guests;
 use crate::offer::identities;
+use crate::relay::{Impatient, relay};
 
-/// Bytes that are on their way inside, in each direction of a connection.
-const BUFFER_BYTES: usize = 64 << 10;
-/// How long the end of a connection may take once there is nothing more to say.
-const LINGER: Duration = Duration::from_secs(2);
 /// How long no connection is accepted when the system has no descriptor left.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -42,16 +39,32 @@ pub struct FrontLimits {
     pub address_handshakes: usize,
     /// How long a handshake may take.
     pub handshake: Duration,
+    /// How long a peer may take for a record (16 KiB) of what it is sent, before its
+    /// connection ends.
+    pub stall: Duration,
+}
+
+impl FrontLimits {
+    /// 64, 16 of an address, 10 s, and 30 s for a record.
+    pub const DEFAULT: Self = Self {
+        handshakes: 64,
+        address_handshakes: 16,
+        handshake: Duration::from_secs(10),
+        stall: Duration::from_secs(30),
+    };
+
+    /// How long a peer that has done something wrong waits for an answer, at most, in
+    /// seconds. The library makes that a random time, so that how long it took says nothing
+    /// about the key. It has to be over before the time of the handshake is, or the log
+    /// would say that there was no time, and not what was wrong.
+    fn silence_s(&self) -> u32 {
+        u32::try_from(self.handshake.as_secs() / 2).unwrap_or(u32::MAX)
+    }
 }
 
 impl Default for FrontLimits {
-    /// 64, 16 of an address, 10 s.
     fn default() -> Self {
-        Self {
-            handshakes: 64,
-            address_handshakes: 16,
-            handshake: Duration::from_secs(10),
-        }
+        Self::DEFAULT
     }
 }
 
@@ -68,6 +81,32 @@ pub struct Admitted {
     pub identity: String,
 }
 
+/// What stands behind a [`Front`]. A closure that takes peers in is one.
+pub trait Behind: Send + Sync + 'static {
+    /// Gives the socket of a peer that has just connected the options that it is to have.
+    ///
+    /// # Errors
+    /// The system refuses one of them; the connection then ends.
+    fn prepare(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let _ = socket;
+        Ok(())
+    }
+
+    /// Takes in a peer that has shown its key. False: nobody does, and it is closed.
+    fn admit(&self, admitted: Admitted) -> bool;
+
+    /// Learns that a peer with the right key could not be let in, and why.
+    fn failed(&self, peer: SocketAddr, reason: &'static str) {
+        tracing::warn!(%peer, reason, "no connection with TLS");
+    }
+}
+
+impl<F: Fn(Admitted) -> bool + Send + Sync + 'static> Behind for F {
+    fn admit(&self, admitted: Admitted) -> bool {
+        self(admitted)
+    }
+}
+
 /// Ends TLS until it is dropped.
 #[derive(Debug)]
 pub struct Front {
@@ -77,8 +116,8 @@ pub struct Front {
 }
 
 impl Front {
-    /// Ends TLS on `listener` in a thread of its own, and calls `admit` there with every
-    /// peer that has shown its key. False: nobody takes it, and it is closed.
+    /// Ends TLS on `listener` in a thread of its own, which hands every peer that has shown
+    /// its key to what is `behind`.
     ///
     /// # Errors
     /// The system has no thread or descriptor left, or the library cannot be set up.
@@ -86,10 +125,11 @@ impl Front {
         listener: TcpListener,
         keys: Keys,
         limits: FrontLimits,
-        admit: impl Fn(Admitted) -> bool + Send + Sync + 'static,
+        behind: impl Behind,
     ) -> io::Result<Self> {
         let mut config = Config::builder();
         config.set_security_policy(&DEFAULT_TLS13)?;
+        config.set_max_blinding_delay(limits.silence_s())?;
         config.set_client_hello_callback(Listens)?;
         let config = config.build()?;
         listener.set_nonblocking(true)?;
@@ -104,8 +144,8 @@ impl Front {
             config,
             limits,
             keys: shown,
-            guests: Mutex::default(),
-            admit: Box::new(admit),
+            guests: Guests::default(),
+            behind: Box::new(behind),
         });
         let serves = move || {
             let accepts = async {
@@ -152,46 +192,8 @@ struct Door {
     config: Config,
     limits: FrontLimits,
     keys: watch::Receiver<Arc<Keys>>,
-    /// Handshakes, the oldest first.
-    guests: Mutex<Vec<Guest>>,
-    admit: Box<dyn Fn(Admitted) -> bool + Send + Sync>,
-}
-
-/// A handshake.
-struct Guest {
-    number: u64,
-    address: IpAddr,
-    task: AbortHandle,
-}
-
-impl Door {
-    /// Ends a handshake if there are as many as are allowed: the oldest of the new one's
-    /// address, or of the address that has most. So those that take long keep nobody out.
-    fn make_room(&self, address: IpAddr) {
-        let guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = |of: IpAddr| guests.iter().filter(|guest| guest.address == of).count();
-        let full = if count(address) >= self.limits.address_handshakes {
-            Some(address)
-        } else if guests.len() >= self.limits.handshakes {
-            let addresses = guests.iter().map(|guest| guest.address);
-            addresses.max_by_key(|address| count(*address))
-        } else {
-            None
-        };
-        let oldest = guests.iter().find(|guest| Some(guest.address) == full);
-        if let Some(guest) = oldest {
-            tracing::debug!(peer = %guest.address, "made room for others: no TLS yet");
-            guest.task.abort();
-        }
-        let number = oldest.map(|guest| guest.number);
-        drop(guests);
-        number.into_iter().for_each(|number| self.leave(number));
-    }
-
-    fn leave(&self, number: u64) {
-        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        guests.retain(|guest| guest.number != number);
-    }
+    guests: Guests,
+    behind: Box<dyn Behind>,
 }
 
 /// The place of a handshake, which is free again when this is dropped.
@@ -202,7 +204,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.door.leave(self.number);
+        self.door.guests.leave(self.number);
     }
 }
 
@@ -212,26 +214,26 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
         Err(error) => return tracing::error!(%error, "cannot listen for TLS"),
     };
     let mut number = 0;
+    let mut is_failing = false;
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
+                is_failing = false;
                 number += 1;
-                door.make_room(peer.ip());
+                door.guests.make_room(peer.ip(), &door.limits);
                 let place = Place {
                     door: Arc::clone(&door),
                     number,
                 };
                 let task = tokio::spawn(serve(stream, peer, place)).abort_handle();
-                let mut guests = door.guests.lock().unwrap_or_else(PoisonError::into_inner);
                 // The task has not run yet: there is one thread.
-                guests.push(Guest {
-                    number,
-                    address: peer.ip(),
-                    task,
-                });
+                door.guests.enter(number, peer.ip(), task);
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections for TLS");
+                // Out of descriptors, mostly. It is said once, until it is over.
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::warn!(%error, "cannot accept connections for TLS");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -242,6 +244,9 @@ async fn accept(listener: TcpListener, door: Arc<Door>) {
 async fn serve(stream: TcpStream, peer: SocketAddr, place: Place) {
     let door = Arc::clone(&place.door);
     let _ = stream.set_nodelay(true);
+    if let Err(error) = door.behind.prepare(stream.as_fd()) {
+        return tracing::debug!(%peer, %error, "not admitted");
+    }
     let mut keys = door.keys.clone();
     let offered = Offered {
         config: door.config.clone(),
@@ -251,6 +256,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, place: Place) {
     let known = Arc::clone(&offered.keys);
     let heard = offered.heard.clone();
     let shakes = TlsAcceptor::new(offered);
+    let stream = Impatient::new(stream, door.limits.stall);
     let shaken = timeout(door.limits.handshake, shakes.accept(stream)).await;
     drop(place);
     let tls = match shaken {
@@ -264,21 +270,27 @@ async fn serve(stream: TcpStream, peer: SocketAddr, place: Place) {
     let Some(hostnqn) = known.host(&identity).map(str::to_owned) else {
         return;
     };
+    if !keys.borrow().has_same_key(&known, &hostnqn) {
+        return tracing::debug!(%peer, identity, "the key was replaced during the handshake");
+    }
     let Ok((inside, outside)) = UnixStream::pair() else {
-        return tracing::warn!(%peer, "no descriptor for a connection with TLS");
+        return door
+            .behind
+            .failed(peer, "no descriptor is left for its connection with TLS");
     };
     let is_set = inside.set_nonblocking(true).is_ok();
     let Some(Ok(inside)) = is_set.then(|| tokio::net::UnixStream::from_std(inside)) else {
-        return;
+        return door
+            .behind
+            .failed(peer, "the system cannot wait for its connection with TLS");
     };
-    tracing::debug!(%peer, identity, "TLS");
     let admitted = Admitted {
         stream: outside,
         peer,
         hostnqn: hostnqn.clone(),
         identity,
     };
-    if (door.admit)(admitted) {
+    if door.behind.admit(admitted) {
         relay(tls, inside, async {
             let is_gone = keys.wait_for(|keys| !keys.knows(&hostnqn)).await.is_ok();
             // Nobody can replace the keys any more: they stay.
@@ -299,34 +311,6 @@ fn identity(connection: &Connection) -> Option<String> {
     String::from_utf8(identity)
         .ok()
         .filter(|_| is_tls13 && length > 0)
-}
-
-/// Passes bytes on until either end has no more, or `revoked` is.
-async fn relay(
-    tls: TlsStream<TcpStream>,
-    inside: tokio::net::UnixStream,
-    revoked: impl Future<Output = ()>,
-) {
-    let (from_host, mut to_host) = split(tls);
-    let (from_server, mut to_server) = inside.into_split();
-    {
-        let mut from_host = BufReader::with_capacity(BUFFER_BYTES, from_host);
-        let mut from_server = BufReader::with_capacity(BUFFER_BYTES, from_server);
-        let mut inwards = pin!(copy_buf(&mut from_host, &mut to_server));
-        let mut outwards = pin!(copy_buf(&mut from_server, &mut to_host));
-        let mut revoked = pin!(revoked);
-        poll_fn(|cx| {
-            let is_over = inwards.as_mut().poll(cx).is_ready()
-                || outwards.as_mut().poll(cx).is_ready()
-                || revoked.as_mut().poll(cx).is_ready();
-            match is_over {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        })
-        .await;
-    }
-    let _ = timeout(LINGER, to_host.shutdown()).await;
 }
 
 /// The keys of a handshake.

@@ -26,7 +26,7 @@ pub enum KeysError {
     #[error("host \"{0}\" is no NVMe qualified name: \"nqn.YYYY-MM.DOMAIN:...\"")]
     Nqn(String),
     /// Two keys for one host.
-    #[error("host \"{0}\" is there twice, with which of its keys?")]
+    #[error("host \"{0}\" is listed twice; valid: one key for each host")]
     HostTwice(String),
     /// The library refuses a key.
     #[error("the key of host \"{0}\" cannot be used: {1}")]
@@ -36,7 +36,10 @@ pub enum KeysError {
 /// The keys that a server accepts, by the identities with which hosts offer them.
 pub struct Keys {
     pub(crate) psks: Vec<s2n_tls::psk::Psk>,
+    /// Names of hosts by identity.
     hosts: BTreeMap<String, String>,
+    /// Configured keys by the name of their host.
+    configured: BTreeMap<String, Psk>,
 }
 
 impl Keys {
@@ -49,6 +52,7 @@ impl Keys {
         let mut keys = Self {
             psks: Vec::new(),
             hosts: BTreeMap::new(),
+            configured: BTreeMap::new(),
         };
         for HostPsk { hostnqn, psk } in entries {
             if !Nqn::is_well_formed(hostnqn) {
@@ -57,6 +61,7 @@ impl Keys {
             if keys.knows(hostnqn) {
                 return Err(KeysError::HostTwice(hostnqn.clone()));
             }
+            keys.configured.insert(hostnqn.clone(), psk.clone());
             for subnqn in [subnqn, DISCOVERY_NQN] {
                 let names = TlsNames { hostnqn, subnqn };
                 let versions = [IdentityVersion::V1, IdentityVersion::V0];
@@ -83,12 +88,18 @@ impl Keys {
     /// Whether a host has a key.
     #[must_use]
     pub fn knows(&self, hostnqn: &str) -> bool {
-        self.hosts.values().any(|name| name == hostnqn)
+        self.configured.contains_key(hostnqn)
+    }
+
+    /// Whether a host has a key here, and the same one there.
+    pub(crate) fn has_same_key(&self, there: &Self, hostnqn: &str) -> bool {
+        let key = self.configured.get(hostnqn);
+        key.is_some() && key == there.configured.get(hostnqn)
     }
 
     /// Names of the hosts that have a key.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.hosts.values().map(String::as_str)
+        self.configured.keys().map(String::as_str)
     }
 }
 

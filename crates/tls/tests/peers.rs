@@ -5,8 +5,8 @@
     reason = "a test that cannot set itself up should fail"
 )]
 
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
@@ -41,23 +41,26 @@ fn derived(byte: u8, version: IdentityVersion) -> TlsKey {
 
 /// A front, and who was let in.
 fn front() -> (Front, Receiver<Admitted>) {
+    front_with(FrontLimits::default())
+}
+
+fn front_with(limits: FrontLimits) -> (Front, Receiver<Admitted>) {
     let (to, admitted) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let admit = move |peer| to.send(peer).is_ok();
-    let front = Front::start(listener, keys(1), FrontLimits::default(), admit).unwrap();
+    let admit = move |peer: Admitted| to.send(peer).is_ok();
+    let front = Front::start(listener, keys(1), limits, admit).unwrap();
     (front, admitted)
 }
 
 /// `openssl s_client` with a key.
 fn client(front: &Front, key: &TlsKey, more: &[&str]) -> Command {
+    client_at(front.address(), key, more)
+}
+
+fn client_at(address: SocketAddr, key: &TlsKey, more: &[&str]) -> Command {
     let hex: String = key.key().iter().map(|byte| format!("{byte:02x}")).collect();
     let mut command = Command::new("openssl");
-    command.args([
-        "s_client",
-        "-quiet",
-        "-connect",
-        &front.address().to_string(),
-    ]);
+    command.args(["s_client", "-quiet", "-connect", &address.to_string()]);
     command
         .args(["-psk", &hex, "-psk_identity", &key.identity])
         .args(more);
@@ -101,10 +104,93 @@ fn openssl_shows_its_key_by_either_identity() {
     }
 }
 
+/// What passes between a client and a front.
+enum Passed {
+    /// The first bytes of the client.
+    Hello(Vec<u8>),
+    /// The front has answered something.
+    Answer,
+    /// The front has closed.
+    Closed,
+}
+
+/// Stands between one client and a front.
+struct Between {
+    address: SocketAddr,
+    passed: Receiver<Passed>,
+    /// What the client sends after its first message waits until this is dropped.
+    holds: Option<Sender<()>>,
+}
+
+impl Between {
+    fn new(front: &Front) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, at) = (listener.local_addr().unwrap(), front.address());
+        let (tell, passed) = mpsc::channel();
+        let (holds, held) = mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut front = TcpStream::connect(at).unwrap();
+            let mut answers = (front.try_clone().unwrap(), client.try_clone().unwrap());
+            let tells = tell.clone();
+            std::thread::spawn(move || {
+                while let Some(bytes) = some(&mut answers.0) {
+                    let _ = tells.send(Passed::Answer);
+                    let _ = answers.1.write_all(&bytes);
+                }
+                let _ = tells.send(Passed::Closed);
+                let _ = answers.1.shutdown(Shutdown::Both);
+            });
+            let mut is_first = true;
+            while let Some(bytes) = some(&mut client) {
+                if std::mem::take(&mut is_first) {
+                    let _ = tell.send(Passed::Hello(bytes.clone()));
+                } else {
+                    let _ = held.recv();
+                }
+                let _ = front.write_all(&bytes);
+            }
+            let _ = front.shutdown(Shutdown::Write);
+        });
+        Self {
+            address,
+            passed,
+            holds: Some(holds),
+        }
+    }
+
+    fn go_on(&mut self) {
+        self.holds = None;
+    }
+
+    /// Waits for something that passes.
+    fn until(&self, is_it: impl Fn(&Passed) -> bool) -> Passed {
+        loop {
+            let passed = self.passed.recv_timeout(PATIENCE).unwrap();
+            if is_it(&passed) {
+                return passed;
+            }
+        }
+    }
+}
+
+/// The next bytes; `None`: there are no more.
+fn some(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 1 << 14];
+    let len = stream.read(&mut bytes).ok().filter(|len| *len > 0)?;
+    bytes.truncate(len);
+    Some(bytes)
+}
+
 /// Another key, another identity, another version of TLS, no group in common, no TLS.
 #[test]
 fn who_has_not_the_key_is_not_let_in() {
-    let (front, admitted) = front();
+    // So that the front is not silent for long before it closes.
+    let limits = FrontLimits {
+        handshake: Duration::from_secs(2),
+        ..FrontLimits::default()
+    };
+    let (front, admitted) = front_with(limits);
     let (right, wrong) = (
         derived(1, IdentityVersion::V0),
         derived(2, IdentityVersion::V0),
@@ -116,25 +202,76 @@ fn who_has_not_the_key_is_not_let_in() {
         (&right, &["-tls1_2"]),
         (&right, &["-tls1_3", "-groups", "ffdhe2048"]),
     ] {
-        let mut child = client(&front, key, more).spawn().unwrap();
-        let mut stdout = child.stdout.take().unwrap();
-        let mut text = Vec::new();
-        // A server that suspects something keeps silent for a while before it closes.
-        drop(child.stdin.take());
-        std::thread::spawn(move || stdout.read_to_end(&mut text));
-        assert!(
-            admitted.recv_timeout(Duration::from_secs(2)).is_err(),
-            "{more:?}"
-        );
+        let mut between = Between::new(&front);
+        let mut child = client_at(between.address, key, more).spawn().unwrap();
+        let first = between.until(|_| true);
+        // A record of a handshake, and in it a ClientHello.
+        let is_hello = matches!(&first, Passed::Hello(bytes) if bytes[0] == 22 && bytes[5] == 1);
+        assert!(is_hello, "{more:?}");
+        between.go_on();
+        between.until(|passed| matches!(passed, Passed::Closed));
+        assert!(admitted.try_recv().is_err(), "{more:?}");
         let _ = child.kill();
         child.wait().unwrap();
     }
-    let mut plain = std::net::TcpStream::connect(front.address()).unwrap();
+    let mut plain = TcpStream::connect(front.address()).unwrap();
     plain.write_all(&[0, 0, 128, 0, 128, 0, 0, 0]).unwrap();
-    assert!(admitted.recv_timeout(Duration::from_secs(1)).is_err());
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answer = Vec::new();
+    let read = plain.read_to_end(&mut answer);
+    let is_closed = !read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+    assert!(is_closed && admitted.try_recv().is_err());
     // And the one with the key still is.
     let mut child = client(&front, &right, &["-tls1_3"]).spawn().unwrap();
     assert!(admitted.recv_timeout(PATIENCE).is_ok());
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// A key that is replaced while its host shows it is none any more; one that stays is.
+#[test]
+fn a_handshake_that_has_begun_needs_the_key_of_its_end() {
+    let key = derived(1, IdentityVersion::V0);
+    for (replaced_by, is_let_in) in [(1, true), (2, false)] {
+        let (front, admitted) = front();
+        let mut between = Between::new(&front);
+        let mut child = client_at(between.address, &key, &["-tls1_3"])
+            .spawn()
+            .unwrap();
+        between.until(|passed| matches!(passed, Passed::Answer));
+        Front::replace(&front.keys(), keys(replaced_by));
+        between.go_on();
+        if is_let_in {
+            assert!(admitted.recv_timeout(PATIENCE).is_ok());
+        } else {
+            between.until(|passed| matches!(passed, Passed::Closed));
+            assert!(admitted.try_recv().is_err());
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+}
+
+/// A host that takes nothing any more keeps neither its connection nor what it is sent.
+#[test]
+fn who_takes_nothing_any_more_is_let_go() {
+    let limits = FrontLimits {
+        stall: Duration::from_secs(1),
+        ..FrontLimits::default()
+    };
+    let (front, admitted) = front_with(limits);
+    let key = derived(1, IdentityVersion::V1);
+    // Nobody reads what OpenSSL prints, and so it does not read on.
+    let mut child = client(&front, &key, &["-tls1_3"]).spawn().unwrap();
+    let mut peer = admitted.recv_timeout(PATIENCE).unwrap();
+    peer.stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let error = loop {
+        if let Err(error) = peer.stream.write(&[0; 1 << 16]) {
+            break error;
+        }
+    };
+    let is_gone = [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind());
+    assert!(is_gone, "{error}");
     let _ = child.kill();
     child.wait().unwrap();
 }
@@ -171,7 +308,7 @@ fn keys_of_tls_are_replaced_and_revoked() {
 #[test]
 fn handshakes_that_never_end_keep_nobody_out() {
     let (front, admitted) = front();
-    let connect = |_| std::net::TcpStream::connect(front.address()).unwrap();
+    let connect = |_| TcpStream::connect(front.address()).unwrap();
     let mut silent: Vec<_> = (0..200).map(connect).collect();
     let key = derived(1, IdentityVersion::V1);
     let mut child = client(&front, &key, &["-tls1_3"]).spawn().unwrap();
@@ -206,15 +343,15 @@ fn the_offered_identity_is_in_the_log() {
         .with_ansi(false)
         .with_writer(move || Log(to.clone()));
     logs.init();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let limits = FrontLimits {
-        handshake: Duration::from_secs(2),
-        ..FrontLimits::default()
-    };
-    let front = Front::start(listener, keys(1), limits, |_| true).unwrap();
+    let (front, _admitted) = front();
     let unknown = derived(2, IdentityVersion::V1);
     let mut child = client(&front, &unknown, &["-tls1_3"]).spawn().unwrap();
-    let says = |line: &String| line.contains("no TLS") && line.contains(&unknown.identity);
+    // And what the library did not like.
+    let says = |line: &String| {
+        ["no TLS", &unknown.identity, "error="]
+            .iter()
+            .all(|part| line.contains(part))
+    };
     let found = std::iter::from_fn(|| lines.recv_timeout(PATIENCE).ok()).any(|line| says(&line));
     let _ = child.kill();
     child.wait().unwrap();

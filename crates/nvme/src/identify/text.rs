@@ -89,7 +89,10 @@ fn is_domain(text: &str) -> bool {
 }
 
 /// An NVMe qualified name: UTF-8, ended by a zero byte, in 256 bytes.
-#[derive(Copy, Clone, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+///
+/// Two are equal if their names are, whatever a peer has put behind the ends: so nobody can
+/// be taken for one host where names are compared, and for another where they are looked up.
+#[derive(Copy, Clone, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(transparent)]
 pub struct Nqn([u8; 256]);
 
@@ -138,13 +141,38 @@ impl Nqn {
         Some(Self(bytes))
     }
 
-    /// The name; `None` if a peer sent one that does not end or is not UTF-8.
+    /// The name; `None` if a peer sent one that does not end or is not UTF-8. What stands
+    /// behind its end is left out: see [`Self::is_padded`].
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
-        let len = self.0.iter().position(|byte| *byte == 0)?;
-        core::str::from_utf8(self.0.get(..len)?).ok()
+        let name = self.bytes();
+        if name.len() == self.0.len() {
+            return None;
+        }
+        core::str::from_utf8(name).ok()
+    }
+
+    /// Whether nothing but zero bytes follows the name.
+    #[must_use]
+    pub fn is_padded(&self) -> bool {
+        let mut rest = self.0.iter().skip(self.bytes().len());
+        rest.all(|byte| *byte == 0)
+    }
+
+    /// All bytes before the first zero byte.
+    fn bytes(&self) -> &[u8] {
+        let mut parts = self.0.split(|byte| *byte == 0);
+        parts.next().unwrap_or_default()
     }
 }
+
+impl PartialEq for Nqn {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Nqn {}
 
 impl fmt::Debug for Nqn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -238,6 +266,27 @@ mod tests {
         assert_eq!(name.as_str(), Some("nqn.2014-08.org.nvmexpress.discovery"));
         assert!(name.as_bytes()[36..].iter().all(|byte| *byte == 0));
         assert_eq!(Nqn::new_zeroed().as_str(), Some(""));
+    }
+
+    #[test]
+    fn names_are_equal_up_to_their_ends() {
+        let name = Nqn::new("nqn.2026-01.org:a").unwrap();
+        let mut bytes = name.0;
+        bytes[18] = b'x';
+        let other = Nqn::read_from_bytes(&bytes).unwrap();
+        assert_eq!((name, name.as_str()), (other, other.as_str()));
+        assert!(name.is_padded() && !other.is_padded());
+        bytes[17] = b'x';
+        assert_ne!(Nqn::read_from_bytes(&bytes).unwrap(), name);
+        // Those that never end are equal if all of their bytes are.
+        let endless = |last| {
+            let mut bytes = [b'n'; 256];
+            bytes[255] = last;
+            Nqn::read_from_bytes(&bytes).unwrap()
+        };
+        assert_eq!(endless(b'n'), endless(b'n'));
+        assert_ne!(endless(b'n'), endless(b'm'));
+        assert!(endless(b'n').is_padded());
     }
 
     #[test]

@@ -186,23 +186,30 @@ const OF_CORES: [(&str, &str); 3] = [
     ("front_end.append", "front_end.latency.append"),
 ];
 
-/// Numbers with which a drive of another number of firmware cores does what this one does: all
-/// cores together are as fast, and a command alone takes as long. `None`: it has as many.
+/// The coordinates at which a drive with the firmware cores of `other` behaves as `here` does:
+/// all cores together handle as many commands per second, and a single command takes as long.
+/// `None`: both have the same number of cores.
 ///
-/// Half of the cores with half of the time act so much alike that a search which begins with the
-/// numbers of the one design may not come to those of the other.
-fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
-    let cores = |design: &Design| design.0.get(CORES).map(|choice| f64::from(1_u32 << choice));
-    let ratio = cores(other)? / cores(&here.design)?;
+/// A drive with half of the cores, each twice as fast, behaves so much alike that a search which
+/// changes the number of cores alone would find the errors grow, and never arrive at the times
+/// that go with that number.
+pub(super) fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
+    let cores = |design: &Design| f64::from(1_u32 << design.0[CORES]);
+    let ratio = cores(other) / cores(&here.design);
     if ratio == 1.0 {
         return None;
     }
     let mut at = here.at.clone();
-    let place = |key: &str| PARAMETERS.iter().position(|of| of.key == key);
+    let place = |key: &str| {
+        let place = PARAMETERS.iter().position(|of| of.key == key);
+        place.expect("the keys in OF_CORES are those of parameters")
+    };
     for (core, besides) in OF_CORES {
-        let (core, besides) = (place(core)?, place(besides)?);
+        let (core, besides) = (place(core), place(besides));
         let value = |n: usize| PARAMETERS[n].value(here.at[n]) as f64;
-        let after = value(core) * ratio;
+        let (low, high) = PARAMETERS[core].bounds;
+        // What a core cannot take within its bounds has to be in the rest.
+        let after = (value(core) * ratio).clamp(low as f64, high as f64);
         let left = (value(core) + value(besides) - after).max(0.0);
         at[core] = PARAMETERS[core].coordinate(after as u64);
         at[besides] = PARAMETERS[besides].coordinate(left as u64);
@@ -210,8 +217,9 @@ fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
     Some(at)
 }
 
-/// Other designs with the numbers of this one, or what comes of them if that fits better; each
-/// keeps the topics of what differs.
+/// Judges other designs: each with the coordinates of `here`, and each that has another number
+/// of firmware cores also with the coordinates of [`carried_over`]. Of the two the one that fits
+/// better is kept, with the topics that came with the design.
 fn in_place(
     predictor: &mut Predictor<'_>,
     targets: &[Target],

@@ -8,8 +8,9 @@ use crate::calibrate::solve::{cholesky, damped_step, substitute};
 
 /// Step of a coordinate for a secant.
 const STEP: f64 = 0.06;
-/// The same on either side where it is asked what is known: a run with another number differs by
-/// chance, too, and what is chance must not be taken for what the number does.
+/// Step of a coordinate to either side, from which intervals are computed. Two runs that differ
+/// in one number also differ by chance; the step is so wide that what the number does is more
+/// than what chance does, or an interval would come out too narrow.
 const STEP_WIDE: f64 = 0.3;
 /// Error, in standard deviations, from which one counts by its size and not its square.
 const LINEAR_FROM: f64 = 3.0;
@@ -181,8 +182,8 @@ pub(super) fn columns(
     judged.iter().zip(&steps).map(column).collect()
 }
 
-/// How errors change with the coordinates of `keys` over a stretch that is far longer than what
-/// the search steps over: what intervals are made of.
+/// How errors change with the coordinates of `keys`, from [`STEP_WIDE`] below each to as much
+/// above it. Intervals are computed from these; the search itself takes shorter steps.
 pub(super) fn columns_wide(
     predictor: &mut Predictor<'_>,
     targets: &[Target],

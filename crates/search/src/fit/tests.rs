@@ -3,9 +3,12 @@
 
 use zonelab_ssd::profile::Profile;
 
+use super::design::CORES;
 use super::design::topic::READ;
+use super::designs::carried_over;
 use super::measure::{Values, run_on, values_of};
 use super::parameters::{free, start};
+use super::predict::Candidate;
 use super::recovery::{Truth, draw};
 use super::*;
 use crate::characterize::{Effort, Facts, Reach};
@@ -141,4 +144,39 @@ fn what_reads_tell_is_found() {
         .find(|one| one.key == "media.program")
         .unwrap();
     assert_eq!(program.known, KnownShare::Open);
+}
+
+/// Times that are carried over to another number of cores stay within their bounds, and a
+/// command alone takes as long as before.
+#[test]
+fn numbers_of_other_cores_keep_the_time_of_a_command() {
+    let place = |key: &str| PARAMETERS.iter().position(|of| of.key == key).unwrap();
+    let (core, besides) = (place("front_end.read"), place("front_end.latency.read"));
+    let most = PARAMETERS[core].bounds.1;
+    let design = draw(1).design;
+    let with_cores = |choice| {
+        let mut design = design.clone();
+        design.0[CORES] = choice;
+        design
+    };
+    let mut at = start();
+    // Half of what is possible, of which the change would make twice what is possible.
+    at[core] = PARAMETERS[core].coordinate(most / 2);
+    at[besides] = PARAMETERS[besides].coordinate(most);
+    let design = with_cores(0);
+    let here = Candidate { design, at };
+    assert_eq!(carried_over(&here, &with_cores(0)), None);
+    let there = carried_over(&here, &with_cores(2)).unwrap();
+    let sum = |at: &[f64]| {
+        [core, besides]
+            .map(|n| PARAMETERS[n].value(at[n]))
+            .iter()
+            .sum::<u64>()
+    };
+    let (before, after) = (sum(&here.at), sum(&there));
+    assert_eq!(PARAMETERS[core].value(there[core]), most);
+    assert!(
+        after.abs_diff(before) <= before / 1000,
+        "{before} ns, then {after} ns"
+    );
 }

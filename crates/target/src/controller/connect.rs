@@ -133,10 +133,15 @@ impl<L: Layer> Subsystem<L> {
             Some(nqn) if nqn == self.settings.nqn => Kind::Io,
             _ => return Err(Refusal::data(offset::SUBNQN)),
         };
+        // A name is padded with zero bytes: what else stands behind its end is no part of
+        // it, and the same host would have many names.
+        if !data.subnqn.is_padded() {
+            return Err(Refusal::data(offset::SUBNQN));
+        }
         let hostnqn = data
             .hostnqn
             .as_str()
-            .filter(|name| Nqn::is_well_formed(name));
+            .filter(|name| Nqn::is_well_formed(name) && data.hostnqn.is_padded());
         let hostnqn = hostnqn.ok_or(Refusal::data(offset::HOSTNQN))?;
         // Whoever may not connect may still learn that there is nothing for it.
         if kind == Kind::Io && !self.lets_in(hostnqn) {

@@ -185,14 +185,14 @@ impl<L: Layer> Subsystem<L> {
 
     /// What a host used and what it waits for goes on under its new rules.
     fn take_over(&mut self, old: Host) {
-        let has_rules = self.hosts.is_some();
+        let (has_rules, now) = (self.has_rules(), self.now);
         let new = self.hosts.as_mut().and_then(|hosts| {
             let at = hosts.find(&old.rules.hostnqn)?;
             hosts.0.get_mut(at)
         });
         match new {
             Some(new) => {
-                new.meter = old.meter.with(new.rules.quality);
+                new.meter = old.meter.with(now, new.rules.quality);
                 new.held = old.held;
             }
             // Its queues end, unless there are no rules at all any more.
@@ -254,22 +254,23 @@ impl<L: Layer> Subsystem<L> {
     #[inline]
     pub(super) fn rights(&self, slot: u32, nsid: u32) -> Option<NamespaceAccess> {
         let index = nsid.wrapping_sub(1) as usize;
-        match self.host(slot) {
-            Some(host) => host.rights.get(index).copied().flatten(),
-            None => (index < self.namespaces.len()).then_some(NamespaceAccess::ReadWrite),
+        if !self.has_rules() {
+            return (index < self.namespaces.len()).then_some(NamespaceAccess::ReadWrite);
         }
+        self.host(slot)?.rights.get(index).copied().flatten()
     }
 
     /// What the host of a controller may destroy.
     pub(super) fn permissions(&self, slot: u32) -> Permissions {
-        self.host(slot).map_or(
-            Permissions {
+        if !self.has_rules() {
+            return Permissions {
                 format: true,
                 all_zones: true,
                 offline: true,
-            },
-            |host| host.rules.permissions,
-        )
+            };
+        }
+        let host = self.host(slot);
+        host.map_or(Permissions::default(), |host| host.rules.permissions)
     }
 
     /// Whether there is Format NVM for the host of a controller.
@@ -277,10 +278,10 @@ impl<L: Layer> Subsystem<L> {
         self.can_format() && self.permissions(slot).format
     }
 
-    /// Whether the host of a controller has rules.
+    /// Whether there are rules. A host that has none then may do nothing.
     #[inline]
-    pub(super) fn has_rules(&self, slot: u32) -> bool {
-        self.host(slot).is_some()
+    pub(super) const fn has_rules(&self) -> bool {
+        self.hosts.is_some()
     }
 
     /// The largest identifier of a namespace that the host of a controller has.
@@ -313,7 +314,7 @@ impl<L: Layer> Subsystem<L> {
         (access, plan): (NamespaceAccess, &Plan),
         is_hint: bool,
     ) -> Result<(), Failure> {
-        if !self.has_rules(slot) {
+        if !self.has_rules() {
             return Ok(());
         }
         if access == NamespaceAccess::ReadOnly && writes(&plan.op) && !is_hint {
@@ -351,4 +352,56 @@ const fn writes(op: &Op) -> bool {
             | Op::ZoneReceive { .. }
             | Op::HandleStatus
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use zonelab_nvme::fabrics::{CNTLID_DYNAMIC, Connect, ConnectData};
+    use zonelab_nvme::identify::Nqn;
+    use zonelab_nvme::zerocopy::FromZeros;
+    use zonelab_ssd::faults::FaultyDrive;
+    use zonelab_ssd::{Drive, profile};
+
+    use super::*;
+    use crate::controller::SubsystemSettings;
+
+    /// No way leads there; whoever finds one shall find nothing.
+    #[test]
+    fn a_controller_without_rules_among_rules_may_do_nothing() {
+        const NQN: &str = "nqn.2026-01.io.zonelab:test";
+        const HOST: &str = "nqn.2026-01.io.zonelab:host";
+        let config = profile::builtin("small-zones")
+            .expect("it is built in")
+            .config;
+        let drive = FaultyDrive::from(Drive::new(&config));
+        let settings = SubsystemSettings::new(NQN);
+        let mut subsystem: Subsystem = Subsystem::new(drive, settings).expect("they are possible");
+        let rules = HostRules {
+            hostnqn: HOST.to_owned(),
+            namespaces: vec![(1, NamespaceAccess::ReadWrite)],
+            permissions: Permissions {
+                format: true,
+                all_zones: true,
+                offline: true,
+            },
+            quality: Quality::default(),
+        };
+        let set = subsystem.set_hosts(Nanos::ZERO, Some(vec![rules]));
+        set.expect("they are possible");
+        let mut data = ConnectData::new_zeroed();
+        data.cntlid = CNTLID_DYNAMIC.into();
+        data.subnqn = Nqn::new(NQN).expect("it fits");
+        data.hostnqn = Nqn::new(HOST).expect("it fits");
+        let connect = Connect::new(0, 32);
+        let entry = connect.to_entry().expect("it fits");
+        let connected = subsystem.connect(Nanos::ZERO, (&entry, &connect), &data);
+        let queue = connected.expect("it is let in").queue;
+        let slot = subsystem.queues.at(queue.0).controller;
+        assert_eq!(subsystem.rights(slot, 1), Some(NamespaceAccess::ReadWrite));
+        assert!(subsystem.permissions(slot).format);
+        subsystem.controllers.at(slot).host = None;
+        assert_eq!(subsystem.rights(slot, 1), None);
+        assert_eq!(subsystem.permissions(slot), Permissions::default());
+        assert_eq!(subsystem.last_nsid(slot), 0);
+    }
 }

@@ -1,6 +1,6 @@
 //! Identify: what a controller says about itself and its namespaces.
 
-use zonelab_device::{Buf, NamespaceInfo};
+use zonelab_device::{Buf, NamespaceId, NamespaceInfo, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::Identify;
 use zonelab_nvme::identify::{
@@ -13,6 +13,7 @@ use zonelab_nvme::identify::{
 };
 use zonelab_nvme::zerocopy::little_endian::U128;
 use zonelab_nvme::zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zonelab_nvme::zns::ZoneState;
 
 use super::events::REQUESTS;
 use super::failure::{Failure, byte};
@@ -263,8 +264,9 @@ impl<L: Layer> Subsystem<L> {
     }
 
     /// What of a namespace of `size_lbas` blocks has flash at a time (NCAP), and what
-    /// of that is in use (NUSE): the rest is for whole zones that are empty.
-    fn thin_lbas(&self, size_lbas: u64) -> (u64, u64) {
+    /// of that is in use (NUSE): the rest is for whole zones that are empty. All namespaces
+    /// share the flash; to a host with rules a namespace shows its own zones alone.
+    fn thin_lbas(&self, nsid: u32, size_lbas: u64) -> (u64, u64) {
         let drive = self.drive.drive();
         let (config, zone_lbas) = (drive.config(), drive.config().zones.size_lbas);
         if !config.allocation.thin || !self.shows_zones() {
@@ -272,6 +274,12 @@ impl<L: Layer> Subsystem<L> {
         }
         let backed = u64::from(config.mapping.physical_zones(config.zones.count));
         let capacity_lbas = size_lbas.min(backed * zone_lbas);
+        if self.has_rules() {
+            let zones = config.zones_of(NamespaceId(nsid)).unwrap_or_default();
+            let is_used = |zone: &u32| drive.zones().state(ZoneId(*zone)) != ZoneState::EMPTY;
+            let used_lbas = zones.filter(is_used).count() as u64 * zone_lbas;
+            return (capacity_lbas, used_lbas.min(capacity_lbas));
+        }
         let left_lbas = u64::from(drive.zones_left()) * zone_lbas;
         (capacity_lbas, capacity_lbas.saturating_sub(left_lbas))
     }
@@ -286,7 +294,7 @@ impl<L: Layer> Subsystem<L> {
         let names = self.namespaces[nsid as usize - 1].names;
         let config = self.drive.drive().config();
         out.nsze = info.size_lbas.into();
-        let (backed_lbas, used_lbas) = self.thin_lbas(info.size_lbas);
+        let (backed_lbas, used_lbas) = self.thin_lbas(nsid, info.size_lbas);
         out.ncap = backed_lbas.into();
         out.nuse = used_lbas.into();
         out.nsfeat = out
@@ -407,10 +415,11 @@ impl<L: Layer> Subsystem<L> {
     /// The controllers from `cntid` on; those of its own, if hosts have rules.
     fn list_controllers(&self, (slot, cntid): (u32, u16), out: &mut ControllerList) {
         let own = self.controllers.get(slot).and_then(|of| of.host);
+        let is_own = |host| own.is_some() && host == own;
         let io = self
             .controllers
             .iter()
-            .filter(|(_, of)| of.kind == Kind::Io && (own.is_none() || of.host == own));
+            .filter(|(_, of)| of.kind == Kind::Io && (!self.has_rules() || is_own(of.host)));
         // Fits: there are fewer controllers than identifiers.
         let listed = io
             .map(|(slot, _)| (slot + 1) as u16)

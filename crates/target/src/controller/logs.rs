@@ -51,6 +51,16 @@ const DISCOVERY_PAGES: [LogPageId; 3] = [
     LogPageId::DISCOVERY,
 ];
 
+/// What hosts did to some of the namespaces.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct OwnUse {
+    reads: u64,
+    pub(super) read_bytes: u64,
+    writes: u64,
+    pub(super) written_bytes: u64,
+    media_errors: u64,
+}
+
 impl<L: Layer> Subsystem<L> {
     /// Get Log Page. The part beyond the end of a page is zero.
     pub(super) fn get_log_page(
@@ -150,7 +160,7 @@ impl<L: Layer> Subsystem<L> {
     /// Whether a host can write nothing of what it knows of any more.
     fn is_read_only(&self, slot: u32) -> bool {
         let drive = self.drive.drive();
-        if !self.has_rules(slot) {
+        if !self.has_rules() {
             return drive.is_read_only();
         }
         let is_lost = |zone| {
@@ -188,7 +198,7 @@ impl<L: Layer> Subsystem<L> {
             let config = self.drive.drive().config();
             let mut ids = self.visible(slot).map(|(nsid, _)| NamespaceId(nsid));
             let holds = |nsid| config.zones_of(nsid).is_some_and(|of| of.contains(zone));
-            !self.has_rules(slot) || !self.shows_zones() || ids.any(holds)
+            !self.has_rules() || !self.shows_zones() || ids.any(holds)
         };
         let own = || (0..zones.count()).filter(is_own);
         out.cw = CriticalWarning::default()
@@ -210,14 +220,19 @@ impl<L: Layer> Subsystem<L> {
         out.poh = count(self.now.0 / (60 * NS_PER_MINUTE));
         out.mdie = count(counters.media_errors);
         out.neile = count(counters.errors);
-        if self.has_rules(slot) {
-            self.own_counts(slot, &mut out);
+        if self.has_rules() {
+            let own = self.own_use(slot);
+            let errors = self.controllers.get(slot).map_or(0, |of| of.errors.count());
+            (out.dur, out.hrc) = (units(own.read_bytes), count(own.reads));
+            (out.duw, out.hwc) = (units(own.written_bytes), count(own.writes));
+            out.mdie = count(own.media_errors);
+            out.neile = count(errors);
         }
         out
     }
 
     /// What hosts did to the namespaces that the host of a controller has.
-    fn own_counts(&self, slot: u32, out: &mut SmartLog) {
+    pub(super) fn own_use(&self, slot: u32) -> OwnUse {
         let (mut reads, mut writes, mut media_errors) = ((0, 0), (0, 0), 0);
         for (nsid, _) in self.visible(slot) {
             let row = self.activity.tallies().get(nsid as usize);
@@ -235,12 +250,13 @@ impl<L: Layer> Subsystem<L> {
             }
             media_errors += self.activity.media_errors(nsid);
         }
-        let units = |bytes: u64| U128::new(bytes.div_ceil(DATA_UNIT_BYTES).into());
-        let errors = self.controllers.get(slot).map_or(0, |of| of.errors.count());
-        (out.dur, out.hrc) = (units(reads.1), U128::new(reads.0.into()));
-        (out.duw, out.hwc) = (units(writes.1), U128::new(writes.0.into()));
-        out.mdie = U128::new(media_errors.into());
-        out.neile = U128::new(errors.into());
+        OwnUse {
+            reads: reads.0,
+            read_bytes: reads.1,
+            writes: writes.0,
+            written_bytes: writes.1,
+            media_errors,
+        }
     }
 
     fn firmware_slots(&self) -> Vec<u8> {

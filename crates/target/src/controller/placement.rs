@@ -61,24 +61,28 @@ impl<L: Layer> Subsystem<L> {
         }
         Ok(match get.lid {
             LogPageId::ENDURANCE_GROUP => self.endurance_group(slot).as_bytes().to_vec(),
-            LogPageId::FDP_CONFIGURATIONS => self.placement_configurations(),
-            LogPageId::RECLAIM_UNIT_HANDLE_USAGE => self.handle_usage(),
-            LogPageId::FDP_STATISTICS => self.placement_statistics().as_bytes().to_vec(),
+            LogPageId::FDP_CONFIGURATIONS => self.placement_configurations(slot),
+            LogPageId::RECLAIM_UNIT_HANDLE_USAGE => self.handle_usage(slot),
+            LogPageId::FDP_STATISTICS => self.placement_statistics(slot).as_bytes().to_vec(),
             _ => self.placement_events(slot, get.lsp & PlacementEvent::HOST_EVENTS_LSP != 0),
         })
     }
 
-    /// What the SMART log says of the drive, of the endurance group.
+    /// What the SMART log says of the drive, of the endurance group. A host with rules finds
+    /// what was done to its own namespaces; of what the media did for them there is no count.
     fn endurance_group(&self, slot: u32) -> EnduranceGroupLog {
         let smart = self.smart_log(slot);
         let units = |bytes: u128| U128::new(bytes.div_ceil(ENDURANCE_UNIT_BYTES));
         let (counters, totals) = (&self.counters, self.drive.drive().totals());
-        let statistics = self.placement_statistics();
+        let statistics = self.placement_statistics(slot);
         let capacity = self.capacity_bytes(slot);
         let mut out = EnduranceGroupLog::new_zeroed();
         out.avsp = smart.avsp;
         out.avspt = smart.avspt;
-        let read_bytes = u128::from(counters.read_bytes) + u128::from(totals.host_read_bytes);
+        let read_bytes = match self.has_rules() {
+            true => self.own_use(slot).read_bytes.into(),
+            false => u128::from(counters.read_bytes) + u128::from(totals.host_read_bytes),
+        };
         out.dur = units(read_bytes);
         out.duw = units(statistics.hbmw.get());
         out.muw = units(statistics.mbmw.get());
@@ -106,12 +110,20 @@ impl<L: Layer> Subsystem<L> {
         Ok(())
     }
 
-    fn placement_configurations(&self) -> Vec<u8> {
+    /// Whether a handle belongs to a namespace that the host of a controller has.
+    fn is_own(&self, slot: u32, handle: &PlacementHandle) -> bool {
+        self.rights(slot, handle.nsid.0).is_some()
+    }
+
+    /// A handle of a namespace that the host does not have keeps its place, since handles
+    /// are called by their numbers, and shows nothing of itself.
+    fn placement_configurations(&self, slot: u32) -> Vec<u8> {
         let handles = self.drive.drive().placement().handles();
         let config = self.drive.drive().config();
         let runs = config.zones.capacity_lbas * u64::from(config.lba_bytes);
         // Fits: handles have identifiers of 16 bits.
-        let last_pid = handles.iter().map(|of| of.placement).max().unwrap_or(0);
+        let own = handles.iter().filter(|of| self.is_own(slot, of));
+        let last_pid = own.map(|of| of.placement).max().unwrap_or(0);
         let size =
             size_of::<ConfigurationDescriptor>() + handles.len() * size_of::<HandleDescriptor>();
         let mut header = ConfigurationsHeader::new_zeroed();
@@ -125,21 +137,23 @@ impl<L: Layer> Subsystem<L> {
         of.nrg = 1.into();
         of.nruh = (handles.len() as u16).into();
         of.maxpids_z = last_pid.into();
-        of.nnss = (self.namespaces.len() as u32).into();
+        of.nnss = (self.visible(slot).count() as u32).into();
         of.runs = runs.into();
         let mut out = [header.as_bytes(), of.as_bytes()].concat();
         for handle in handles {
             let mut descriptor = HandleDescriptor::new_zeroed();
             descriptor.ruht = match handle.isolation {
-                Isolation::Initially => HandleType::INITIALLY_ISOLATED,
-                Isolation::Persistently => HandleType::PERSISTENTLY_ISOLATED,
+                Isolation::Persistently if self.is_own(slot, &handle) => {
+                    HandleType::PERSISTENTLY_ISOLATED
+                }
+                _ => HandleType::INITIALLY_ISOLATED,
             };
             out.extend_from_slice(descriptor.as_bytes());
         }
         out
     }
 
-    fn handle_usage(&self) -> Vec<u8> {
+    fn handle_usage(&self, slot: u32) -> Vec<u8> {
         let handles = self.drive.drive().placement().handles();
         let mut header = HandleUsageHeader::new_zeroed();
         header.nruh = (handles.len() as u16).into();
@@ -147,6 +161,7 @@ impl<L: Layer> Subsystem<L> {
         for handle in handles {
             let mut usage = HandleUsage::new_zeroed();
             usage.ruha = match handle.is_chosen {
+                _ if !self.is_own(slot, &handle) => HandleUse::UNUSED,
                 true => HandleUse::HOST_SPECIFIED,
                 false => HandleUse::CONTROLLER_SPECIFIED,
             };
@@ -155,11 +170,16 @@ impl<L: Layer> Subsystem<L> {
         out
     }
 
-    /// What the drive has counted, and what it had before it was formatted.
-    fn placement_statistics(&self) -> PlacementStatistics {
+    /// What the drive has counted, and what it had before it was formatted. A host with
+    /// rules finds what was written to its own namespaces, and 0 for what the media did.
+    fn placement_statistics(&self, slot: u32) -> PlacementStatistics {
+        let mut out = PlacementStatistics::new_zeroed();
+        if self.has_rules() {
+            out.hbmw = U128::new(self.own_use(slot).written_bytes.into());
+            return out;
+        }
         let before = self.counters.placement;
         let now = self.drive.drive().placement().statistics();
-        let mut out = PlacementStatistics::new_zeroed();
         out.hbmw = U128::new(before.host_write_bytes + now.host_write_bytes);
         out.mbmw = U128::new(before.media_write_bytes + now.media_write_bytes);
         out.mbe = U128::new(before.media_erase_bytes + now.media_erase_bytes);

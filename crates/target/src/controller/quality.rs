@@ -48,9 +48,18 @@ impl Meter {
         }
     }
 
-    /// The same use with other rates from now on.
-    pub(super) const fn with(self, quality: Quality) -> Self {
-        Self { quality, ..self }
+    /// The same use with other rates from now on. What is still to be waited for becomes
+    /// what the same commands take at the new rates: after the correction of a rate that was
+    /// far too low, a host need not wait by the wrong one.
+    pub(super) fn with(self, now: Nanos, quality: Quality) -> Self {
+        let (old, new) = (self.quality, quality);
+        let operations = (old.operations_per_s, new.operations_per_s);
+        let bytes = (old.bytes_per_s, new.bytes_per_s);
+        Self {
+            quality,
+            operations_until: rescaled(self.operations_until, now, operations),
+            bytes_until: rescaled(self.bytes_until, now, bytes),
+        }
     }
 
     /// When the next command may go.
@@ -88,6 +97,17 @@ fn after(until: Nanos, now: Nanos, amount: u64, per_s: Option<NonZeroU64>) -> Na
     until.max(now).saturating_add(took)
 }
 
+/// Where a clock is once it goes at the second rate instead of the first.
+fn rescaled(until: Nanos, now: Nanos, rates: (Option<NonZeroU64>, Option<NonZeroU64>)) -> Nanos {
+    let (Some(old), Some(new)) = rates else {
+        return Nanos::ZERO;
+    };
+    let debt_ns = u128::from(until.saturating_sub(now).0);
+    // Fits: both factors have 64 bits.
+    let debt_ns = (debt_ns * u128::from(old.get())).div_ceil(new.get().into());
+    now.saturating_add(Nanos(u64::try_from(debt_ns).unwrap_or(u64::MAX)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +140,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_to_be_waited_for_follows_the_rate() {
+        let rate = |per_s| Quality {
+            operations_per_s: NonZeroU64::new(per_s),
+            bytes_per_s: None,
+        };
+        let mut meter = Meter::new(rate(1));
+        let now = Nanos::from_secs(5);
+        let cost = Cost {
+            operations: 3,
+            bytes: 1 << 20,
+        };
+        meter.take(now, cost);
+        let left = |meter: Meter| meter.ready_at().saturating_sub(now - BURST);
+        assert_eq!(left(meter.clone()), Nanos::from_secs(3));
+        // A second later two operations are still owed.
+        let later = Nanos::from_secs(6);
+        let faster = meter.clone().with(later, rate(1000));
+        assert_eq!(faster.ready_at(), later + Nanos::from_ms(2) - BURST);
+        let slower = faster.with(later, rate(1));
+        assert_eq!(slower.ready_at(), later + Nanos::from_secs(2) - BURST);
+        // Without a rate nothing is owed, and what was before it gave none is not either.
+        let free = meter.with(later, Quality::default());
+        assert!(free.ready_at() <= later);
+        assert!(free.with(later, rate(1)).ready_at() <= later);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub enum SettingsError {
         value: String,
     },
     /// Two entries for one host.
-    #[error("hosts: \"{0}\" is there twice, with which of its secrets?")]
+    #[error("host \"{0}\" is listed twice; valid: one entry for each host")]
     HostTwice(String),
     /// A rule for a host.
     #[error("host \"{host}\": {key}: {value}: {valid}")]

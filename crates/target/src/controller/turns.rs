@@ -5,11 +5,12 @@
 
 use std::collections::VecDeque;
 
-use zonelab_device::{Buf, Nanos, Op};
+use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::command::CopyRange;
 use zonelab_nvme::queue::SubmissionEntry;
 use zonelab_nvme::zerocopy::FromBytes;
-use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_ssd::zones::table::Event as ZoneEvent;
 
 use super::plan::{Plan, Transfer};
 use super::quality::Cost;
@@ -36,7 +37,7 @@ impl<L: Layer> Subsystem<L> {
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> bool {
-        if !self.has_rules(slot) {
+        if !self.has_rules() {
             return false;
         }
         let cost = self.cost(entry.nsid.get(), plan, data.as_deref());
@@ -142,11 +143,6 @@ impl<L: Layer> Subsystem<L> {
     /// count as what they make it do.
     fn cost(&self, nsid: u32, plan: &Plan, data: Option<&[u8]>) -> Cost {
         let lba_bytes = self.namespace(nsid).map_or(0, |of| u64::from(of.lba_bytes));
-        let zoned = self.shown().namespaces.get(nsid.wrapping_sub(1) as usize);
-        let zoned = zoned.and_then(|info| info.zoned.as_ref());
-        let (zones, zone_bytes) = zoned.map_or((0, 0), |zoned| {
-            (u64::from(zoned.zones), zoned.zone_capacity_lbas * lba_bytes)
-        });
         let moved = match plan.transfer {
             Transfer::FromHost(bytes) | Transfer::ToHost(bytes) => bytes,
             Transfer::None | Transfer::AtLeastFromHost(_) => 0,
@@ -155,15 +151,51 @@ impl<L: Layer> Subsystem<L> {
             // Read and written.
             Op::Copy { .. } => (1, 2 * lba_bytes * copied_lbas(data.unwrap_or_default())),
             Op::ZoneSend {
-                action, select_all, ..
+                slba,
+                action,
+                select_all,
             } => {
-                let zones = if select_all { zones } else { 1 };
-                let is_finish = action == ZoneSendAction::FINISH;
-                (zones, if is_finish { zones * zone_bytes } else { 0 })
+                let named = (!select_all).then_some(slba);
+                let (zones, lbas) = self.zones_concerned(NamespaceId(nsid), action, named);
+                (zones, lbas * lba_bytes)
             }
             op => (1, moved.max(u64::from(op.nlb()) * lba_bytes)),
         };
         Cost { operations, bytes }
+    }
+
+    /// How many zones an action is about, at least 1, and how many blocks a finish has to
+    /// fill of them. `named`: the start of the one zone; `None`: all zones that are in the
+    /// states that the action selects.
+    fn zones_concerned(
+        &self,
+        nsid: NamespaceId,
+        action: ZoneSendAction,
+        named: Option<Lba>,
+    ) -> (u64, u64) {
+        let drive = self.drive.drive();
+        let (config, table) = (drive.config(), drive.zones());
+        let of_namespace = config.zones_of(nsid).filter(|_| self.shows_zones());
+        let mut zones = of_namespace.unwrap_or_default();
+        if let Some(slba) = named {
+            let index = usize::try_from(slba.0 / config.zones.size_lbas).unwrap_or(usize::MAX);
+            let zone = zones.nth(index);
+            zones = zone.map_or(0..0, |zone| zone..zone + 1);
+        }
+        let selected = ZoneEvent::of_action(action).map_or(&[][..], ZoneEvent::select_all);
+        let (mut count, mut lbas) = (0, 0);
+        for zone in zones {
+            let state = table.state(ZoneId(zone));
+            if named.is_none() && !selected.iter().any(|of| of.code() == state) {
+                continue;
+            }
+            count += 1;
+            let is_lost = matches!(state, ZoneState::READ_ONLY | ZoneState::OFFLINE);
+            if action == ZoneSendAction::FINISH && !is_lost {
+                lbas += config.zones.capacity_lbas - table.written_lbas(ZoneId(zone));
+            }
+        }
+        (count.max(1), lbas)
     }
 }
 

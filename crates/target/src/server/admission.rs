@@ -11,20 +11,13 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 
 use rustix::event::epoll;
-use rustix::net::sockopt;
 use zonelab_device::Nanos;
 use zonelab_nvme::identify::Nqn;
 
 use super::peer::Peer;
-use super::socket::Socket;
+use super::socket::{Socket, keep_alive};
 use super::{BATCH, Backend, LISTENER, Server, Standing};
 use crate::tcp::Connection;
-
-/// A peer that is silent for so long is asked whether it is still there, so
-/// often and at such intervals.
-const KEEP_ALIVE_IDLE: std::time::Duration = std::time::Duration::from_secs(60);
-const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
-const KEEP_ALIVE_PROBES: u32 = 6;
 
 impl Server {
     pub(super) fn accept(&mut self, backend: &impl Backend, now: Nanos) {
@@ -90,10 +83,7 @@ impl Server {
     fn admit(&mut self, stream: TcpStream, address: SocketAddr, now: Nanos) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        sockopt::set_socket_keepalive(&stream, true)?;
-        sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE_IDLE)?;
-        sockopt::set_tcp_keepintvl(&stream, KEEP_ALIVE_INTERVAL)?;
-        sockopt::set_tcp_keepcnt(&stream, KEEP_ALIVE_PROBES)?;
+        keep_alive(&stream)?;
         self.take_in(Socket::Tcp(stream), (address, None), now)
     }
 
@@ -122,9 +112,41 @@ impl Server {
     }
 
     /// From now on, lets in hosts of these names only if they have shown who they are
-    /// before they came here ([`Self::adopt`]). Connections that there are stay.
-    pub fn require_known(&mut self, hosts: Vec<Nqn>) {
-        self.known_only = hosts;
+    /// before they came here ([`Self::adopt`]). Connections under these names that have not
+    /// end, but those of discovery, which anybody may have.
+    ///
+    /// A name stays one of them as long as the server runs: if that of a host which is let in
+    /// no more were free again, anybody could come under it.
+    pub fn require_known(&mut self, hosts: impl IntoIterator<Item = Nqn>) {
+        for host in hosts {
+            if self.known_only.contains(&host) {
+                continue;
+            }
+            self.known_only.push(host);
+            let Some(id) = self.budget.find(&host) else {
+                continue;
+            };
+            for index in 0..self.peers.len() {
+                let is_unknown = self.peers[index].as_ref().is_some_and(|peer| {
+                    let is_discovery = peer.standing == Standing::Discovery;
+                    peer.host == Some(id) && peer.known_as.is_none() && !is_discovery
+                });
+                if is_unknown {
+                    self.lose(index);
+                }
+            }
+        }
+    }
+
+    /// A peer has not behaved before it came here: says so, as often as may be.
+    pub fn complain(&mut self, now: Nanos, peer: SocketAddr, reason: &str) {
+        self.complaints.misbehaved(now, peer, reason);
+    }
+
+    /// Whether to log what happened to a connection before it came here: the bound is that
+    /// of all such messages.
+    pub fn has_news(&mut self, now: Nanos) -> bool {
+        self.complaints.has_news(now)
     }
 
     fn take_in(

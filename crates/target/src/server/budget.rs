@@ -39,15 +39,19 @@ impl Budget {
         }
     }
 
+    /// The host of that name, if it has a connection.
+    pub(super) fn find(&self, name: &Nqn) -> Option<HostId> {
+        let mut hosts = self.hosts.iter();
+        let at = hosts.position(|host| host.as_ref().is_some_and(|host| host.name == *name));
+        at.map(HostId)
+    }
+
     /// A connection of the host of that name is there.
     pub(super) fn join(&mut self, name: &Nqn) -> HostId {
-        let mut places = self.hosts.iter_mut().enumerate();
-        let known = places.find_map(|(at, host)| {
-            let host = host.as_mut().filter(|host| host.name == *name)?;
-            host.connections += 1;
-            Some(at)
-        });
-        if let Some(at) = known {
+        if let Some(HostId(at)) = self.find(name) {
+            if let Some(host) = &mut self.hosts[at] {
+                host.connections += 1;
+            }
             return HostId(at);
         }
         let host = Some(Host {

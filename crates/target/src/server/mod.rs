@@ -41,6 +41,7 @@ pub use backend::Backend;
 pub use calls::{Ended, LoopCalls, LoopHandle, Present, loop_calls};
 pub use lateness::QueueLateness;
 pub use limits::{Limits, Memory, MemoryError, Standing};
+pub use socket::keep_alive;
 
 use std::collections::VecDeque;
 use std::io;
@@ -135,7 +136,7 @@ pub struct Server {
     /// Connections to be removed.
     gone: Vec<usize>,
     budget: Budget,
-    /// Hosts that may not just say who they are.
+    /// Hosts that may not just say who they are, now or since the server runs.
     known_only: Vec<Nqn>,
     calculations: Calculations,
     complaints: Complaints,

@@ -6,6 +6,7 @@ use zonelab_nvme::fabrics::{Connect, ConnectData, DISCOVERY_NQN, InvalidParamete
 use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::queue::CompletionEntry;
 use zonelab_nvme::status::FabricsStatus;
+use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_ssd::Drive;
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_target::controller::{SettingsError, Subsystem, SubsystemSettings, TransportLimits};
@@ -84,6 +85,33 @@ fn every_parameter_of_connect_is_checked() {
         check(Connect::new(1, 32), &connect_data(NQN, 1)),
         (INVALID, false, 16, true)
     );
+}
+
+/// A name ends at its zero byte; whatever is behind it makes no other name of it.
+#[test]
+fn nothing_stands_behind_the_end_of_a_name() {
+    let mut subsystem = subsystem();
+    let admin = Connect::new(0, 32);
+    let behind = |name: &str| {
+        let mut bytes = [0; 256];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        bytes[name.len() + 1] = b'x';
+        Nqn::read_from_bytes(&bytes).expect("it has the size")
+    };
+    let mut data = connect_data(NQN, 0xffff);
+    data.hostnqn = behind(HOST);
+    assert_eq!(
+        refused(&mut subsystem, admin, &data),
+        (INVALID, false, 512, true)
+    );
+    for subnqn in [NQN, DISCOVERY_NQN] {
+        let mut data = connect_data(subnqn, 0xffff);
+        data.subnqn = behind(subnqn);
+        assert_eq!(
+            refused(&mut subsystem, admin, &data),
+            (INVALID, false, 256, true)
+        );
+    }
 }
 
 #[test]

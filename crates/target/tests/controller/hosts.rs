@@ -2,11 +2,12 @@
 
 use core::num::NonZeroU64;
 
-use zonelab_device::Nanos;
+use zonelab_device::{CopyLimits, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
-    AdminCommand, Flush, FormatNvm, GetFeatures, GetLogPage, Identify, IoCommand, Read,
-    SetFeatures, Write, ZoneManagementReceive, ZoneManagementSend,
+    AdminCommand, CopyCommand, CopyRange, DatasetManagement, DatasetRange, Flush, FormatNvm,
+    GetFeatures, GetLogPage, Identify, IoCommand, Read, SetFeatures, Write, WriteZeroes,
+    ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
 };
 use zonelab_nvme::fabrics::Connect;
 use zonelab_nvme::feature::FeatureId;
@@ -23,11 +24,11 @@ use zonelab_target::controller::{
 
 use crate::host::{HOST, Host, NQN, connect, connect_data, enabled, small, with_faults};
 
-const OTHER: &str = "nqn.2026-01.io.zonelab:other";
+pub(crate) const OTHER: &str = "nqn.2026-01.io.zonelab:other";
 const BLOCK: usize = 4096;
 
-/// Two namespaces of three zones.
-fn divided() -> DriveConfig {
+/// Two namespaces of three zones, with Copy.
+pub(crate) fn divided() -> DriveConfig {
     let mut config = small();
     let half = NamespaceConfig {
         kind: NamespaceKind::Zoned,
@@ -36,10 +37,15 @@ fn divided() -> DriveConfig {
         max_open: None,
     };
     config.namespaces = vec![half; 2];
+    config.copy = Some(CopyLimits {
+        max_ranges: 2,
+        max_range_lbas: 8,
+        max_lbas: 8,
+    });
     config
 }
 
-fn rules(hostnqn: &str, namespaces: &[(u32, NamespaceAccess)]) -> HostRules {
+pub(crate) fn rules(hostnqn: &str, namespaces: &[(u32, NamespaceAccess)]) -> HostRules {
     HostRules {
         hostnqn: hostnqn.to_owned(),
         namespaces: namespaces.to_vec(),
@@ -48,8 +54,8 @@ fn rules(hostnqn: &str, namespaces: &[(u32, NamespaceAccess)]) -> HostRules {
     }
 }
 
-const RW: NamespaceAccess = NamespaceAccess::ReadWrite;
-const RO: NamespaceAccess = NamespaceAccess::ReadOnly;
+pub(crate) const RW: NamespaceAccess = NamespaceAccess::ReadWrite;
+pub(crate) const RO: NamespaceAccess = NamespaceAccess::ReadOnly;
 
 /// [`HOST`] has namespace 1, [`OTHER`] has namespace 2.
 fn apart() -> Vec<HostRules> {
@@ -58,21 +64,25 @@ fn apart() -> Vec<HostRules> {
 
 /// Queues of one host.
 #[derive(Clone, Copy)]
-struct Queues {
-    admin: QueueHandle,
-    io: QueueHandle,
+pub(crate) struct Queues {
+    pub(crate) admin: QueueHandle,
+    pub(crate) io: QueueHandle,
 }
 
 /// [`HOST`] and [`OTHER`] at one drive.
-struct Pair {
-    all: Host,
-    first: Queues,
-    other: Queues,
+pub(crate) struct Pair {
+    pub(crate) all: Host,
+    pub(crate) first: Queues,
+    pub(crate) other: Queues,
 }
 
 impl Pair {
     fn with(rules: Vec<HostRules>) -> Self {
-        let mut subsystem = with_faults(&divided(), FaultPlan::default());
+        Self::on(&divided(), rules)
+    }
+
+    pub(crate) fn on(config: &DriveConfig, rules: Vec<HostRules>) -> Self {
+        let mut subsystem = with_faults(config, FaultPlan::default());
         let now = Nanos::ZERO;
         subsystem
             .set_hosts(now, Some(rules))
@@ -99,7 +109,18 @@ impl Pair {
         }
     }
 
-    fn admin(&mut self, by: Queues, command: AdminCommand, room: usize) -> (Status, Vec<u8>) {
+    /// Replaces the rules.
+    pub(crate) fn set(&mut self, rules: Vec<HostRules>) {
+        let set = self.all.subsystem.set_hosts(self.all.now, Some(rules));
+        set.expect("they are possible");
+    }
+
+    pub(crate) fn admin(
+        &mut self,
+        by: Queues,
+        command: AdminCommand,
+        room: usize,
+    ) -> (Status, Vec<u8>) {
         let entry = command.to_entry().expect("it fits");
         let reply = self.all.call(by.admin, entry, None, room);
         (
@@ -108,22 +129,28 @@ impl Pair {
         )
     }
 
-    fn io(&mut self, by: Queues, command: IoCommand, data: Option<Vec<u8>>, room: usize) -> Status {
+    pub(crate) fn io(
+        &mut self,
+        by: Queues,
+        command: IoCommand,
+        data: Option<Vec<u8>>,
+        room: usize,
+    ) -> Status {
         let entry = command.to_entry().expect("it fits");
         self.all.call(by.io, entry, data, room).status()
     }
 
-    fn identify(&mut self, by: Queues, nsid: u32, cns: Cns) -> (Status, Vec<u8>) {
+    pub(crate) fn identify(&mut self, by: Queues, nsid: u32, cns: Cns) -> (Status, Vec<u8>) {
         let identify = Identify::new(nsid, cns, CommandSet::ZNS);
         self.admin(by, AdminCommand::Identify(identify), 4096)
     }
 }
 
-fn read(nsid: u32) -> IoCommand {
+pub(crate) fn read(nsid: u32) -> IoCommand {
     IoCommand::Read(Read::new(nsid, 0, 1))
 }
 
-fn write(nsid: u32, slba: u64) -> IoCommand {
+pub(crate) fn write(nsid: u32, slba: u64) -> IoCommand {
     IoCommand::Write(Write::new(nsid, slba, 1))
 }
 
@@ -145,8 +172,19 @@ fn changes() -> Vec<(IoCommand, Option<Vec<u8>>)> {
         })
     };
     let one = |action| IoCommand::ZoneManagementSend(send(1, action));
+    let range = |bytes: usize| Some(vec![0; bytes]);
     vec![
         (write(1, 0), data()),
+        (IoCommand::ZoneAppend(ZoneAppend::new(1, 0, 1)), data()),
+        (IoCommand::WriteZeroes(WriteZeroes::new(1, 0, 1)), None),
+        (
+            IoCommand::DatasetManagement(DatasetManagement::deallocate(1, 1)),
+            range(size_of::<DatasetRange>()),
+        ),
+        (
+            IoCommand::Copy(CopyCommand::new(1, 160, 1)),
+            range(size_of::<CopyRange>()),
+        ),
         (one(ZoneSendAction::RESET), None),
         (one(ZoneSendAction::FINISH), None),
         (one(ZoneSendAction::OPEN), None),
@@ -369,7 +407,7 @@ fn rules_that_are_not_possible_change_nothing() {
         (vec![rules("host", &[(1, RW)])], "no NVMe qualified name"),
         (
             vec![rules(HOST, &[(1, RW)]), rules(HOST, &[(2, RW)])],
-            "is there twice",
+            "is listed twice; valid",
         ),
         (
             vec![rules(HOST, &[(3, RW)])],

@@ -15,3 +15,4 @@ mod lifetime;
 mod media;
 mod placement;
 mod protocol;
+mod tenants;

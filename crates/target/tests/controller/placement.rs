@@ -28,7 +28,7 @@ const UNIT: u64 = 128;
 
 /// Two namespaces: one with a handle that the drive chose, and one with two that are
 /// persistently isolated.
-fn config() -> DriveConfig {
+pub(crate) fn config() -> DriveConfig {
     let namespace = |zones, spare_zones, handles| NamespaceConfig {
         kind: NamespaceKind::Conventional(LogConfig {
             handles,
