@@ -5,12 +5,17 @@
     clippy::unwrap_used,
     reason = "a test that cannot set itself up should fail"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it waits for a server in another process"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -22,6 +27,7 @@ const NQN: &str = "nqn.2024-01.io.github.zonelab:test";
 /// second line of `crates/auth/tests/psk.txt`.
 const KEY: &str = "NVMeTLSkey-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 const DERIVED: &str = "f4eb0956ec8b5cdbd7c3925955947b7dfd901f03a8bdec2c97defa8172da8454";
+const PATIENCE: Duration = Duration::from_secs(60);
 const INVALID_PARAMETERS: u16 = 0x182;
 const INVALID_HOST: u16 = 0x184;
 
@@ -35,9 +41,8 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        let keys = std::env::temp_dir().join(format!("zonelab-tls-{}.keys", std::process::id()));
-        std::fs::write(&keys, format!("{HOST} {KEY}\n")).unwrap();
-        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let keys = scratch("keys");
+        write_private(&keys, &format!("{HOST} {KEY}\n"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_zonelab"));
         command.args([
             "serve",
@@ -70,6 +75,63 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_file(&self.keys);
+    }
+}
+
+/// A path of a file that there is not yet.
+fn scratch(extension: &str) -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("zonelab-tls-{}-{count}.{extension}", std::process::id());
+    std::env::temp_dir().join(name)
+}
+
+/// Writes a file that is for its owner alone, as a whole.
+fn write_private(path: &std::path::Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::rename(&new, path).unwrap();
+}
+
+impl Server {
+    /// A connection without TLS.
+    fn plain(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Status of a Connect without TLS.
+    fn plain_status(&self, hostnqn: &str) -> u16 {
+        let stream = self.plain();
+        connected(&stream, &stream, hostnqn)
+    }
+}
+
+/// A connection with TLS, which ends with this.
+struct Inside {
+    child: Child,
+    to: ChildStdin,
+    from: ChildStdout,
+}
+
+impl Inside {
+    fn new(server: &Server) -> Self {
+        let mut child = openssl(server);
+        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, to, from }
+    }
+
+    fn status(&mut self, hostnqn: &str) -> u16 {
+        connected(&mut self.to, &mut self.from, hostnqn)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -138,15 +200,12 @@ fn a_host_with_a_key_of_tls_connects_with_tls_alone() {
         (longer, INVALID_PARAMETERS),
         (other, INVALID_HOST),
     ] {
-        let mut child = openssl(&server);
-        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut inside = Inside::new(&server);
         assert_eq!(
-            connected(&to, from, hostnqn),
+            inside.status(hostnqn),
             status,
-            "{hostnqn} with the key of {HOST}"
+            "{hostnqn:?} with the key of {HOST}"
         );
-        let _ = child.kill();
-        child.wait().unwrap();
     }
     for (hostnqn, status) in [
         (HOST, INVALID_HOST),
@@ -154,14 +213,74 @@ fn a_host_with_a_key_of_tls_connects_with_tls_alone() {
         (OTHER, 0),
         (other, INVALID_PARAMETERS),
     ] {
-        let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .unwrap();
-        assert_eq!(
-            connected(&stream, &stream, hostnqn),
-            status,
-            "{hostnqn} without TLS"
-        );
+        let plain = server.plain_status(hostnqn);
+        assert_eq!(plain, status, "{hostnqn:?} without TLS");
     }
+}
+
+/// A host that gets a key has to come with it from then on, and one that loses its key is
+/// let in no more: nobody else gets its name either.
+#[test]
+fn keys_of_tls_are_read_again_when_their_file_changes() {
+    let server = Server::start();
+    let mut host = Inside::new(&server);
+    assert_eq!(host.status(HOST), 0);
+    let mut other = server.plain();
+    assert_eq!(connected(&other, &other, OTHER), 0);
+    write_private(&server.keys, &format!("{OTHER} {KEY}\n"));
+    assert_eq!(host.from.read(&mut [0]).unwrap(), 0, "{HOST} lost its key");
+    let ends = other.read(&mut [0]);
+    let is_over = ends.as_ref().map_or_else(
+        |error| error.kind() == std::io::ErrorKind::ConnectionReset,
+        |len| *len == 0,
+    );
+    assert!(is_over, "{OTHER} got a key: {ends:?}");
+    for hostnqn in [HOST, OTHER] {
+        assert_eq!(server.plain_status(hostnqn), INVALID_HOST, "{hostnqn}");
+    }
+    // The key of the one is not that of the other, and it has none any more.
+    let mut host = Inside::new(&server);
+    assert_eq!(host.from.read(&mut [0]).unwrap(), 0);
+}
+
+/// Peers that vanish are found by TCP, on this port as on the other.
+#[test]
+fn accepted_sockets_of_tls_are_kept_alive() {
+    let server = Server::start();
+    let mut host = Inside::new(&server);
+    assert_eq!(host.status(HOST), 0);
+    let local = format!("0100007F:{:04X}", server.tls_port);
+    let has_timer = || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        // The connection of the server: 01 is established, 02 the timer of keep-alive.
+        table.lines().any(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            fields[1] == local && fields[3] == "01" && fields[5].starts_with("02")
+        })
+    };
+    let step = Duration::from_millis(20);
+    let mut waited = Duration::ZERO;
+    // Another timer runs while something is not acknowledged.
+    while !has_timer() {
+        assert!(waited < PATIENCE, "there is no keep-alive timer");
+        std::thread::sleep(step);
+        waited += step;
+    }
+}
+
+/// What is wrong with the keys is said before anything is made.
+#[test]
+fn a_wrong_file_of_keys_leaves_no_store_behind() {
+    let (keys, store) = (scratch("keys"), scratch("zonelab"));
+    write_private(&keys, &format!("{HOST} NVMeTLSkey-1:01:none:\n"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonelab"));
+    command.args(["serve", "small-zones", "--listen", "127.0.0.1:0"]);
+    command.args(["--tls-listen", "127.0.0.1:0", "--tls-key"]);
+    command.arg(&keys).arg("--store").arg(&store);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert!(says.contains(":1: the key is none"), "{says}");
+    assert!(!store.exists());
+    std::fs::remove_file(&keys).unwrap();
 }

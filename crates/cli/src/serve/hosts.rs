@@ -36,12 +36,16 @@ pub(super) fn read(path: &Path) -> Result<Vec<HostRules>, Failure> {
 /// Rules of a text. `file` is the name that messages give.
 fn parse(file: &str, text: &str) -> Result<Vec<HostRules>, Errors> {
     let document = Document::parse(file, text, &[])?;
-    let rules = rules(&document.root());
+    let rules = rules(&document);
     document.finish(rules)
 }
 
-fn rules(root: &Table<'_>) -> Result<Vec<HostRules>, Reported> {
-    let tables = root.tables("host")?;
+fn rules(document: &Document) -> Result<Vec<HostRules>, Reported> {
+    let tables = document.root().tables("host")?;
+    if tables.is_empty() {
+        // Nobody at all could connect: a file that is being written, or the wrong one.
+        return Err(document.report("host", "no [[host]]", "valid: at least one"));
+    }
     // All of them before giving up, so that every problem is reported.
     let rules: Vec<Result<HostRules, Reported>> = tables.iter().map(rule).collect();
     rules.into_iter().collect()
@@ -108,6 +112,17 @@ mod tests {
         );
         assert_eq!(rules[1].quality, Quality::default());
         assert_eq!(rules[1].permissions, Permissions::default());
+    }
+
+    #[test]
+    fn a_file_of_hosts_without_a_host_is_refused() {
+        for text in ["", "# all of them left\n", "host = []\n"] {
+            let errors = parse("hosts.toml", text).unwrap_err().to_string();
+            assert!(
+                errors.contains("no [[host]]; valid: at least one"),
+                "{errors}"
+            );
+        }
     }
 
     #[test]

@@ -179,15 +179,17 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let mut watched = watched(args);
     let keys = args.authentication.read()?;
     let rules = args.hosts.as_deref().map(hosts::read).transpose()?;
+    let nqn = nqn(args, &config);
+    let tls = args.tls.check(&nqn)?;
     args.logs.start();
     let (drive, found) = store::drive(args, &config)?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;
-    let tls = args.tls.bind()?;
+    let tls = tls.map(tls::Checked::bind).transpose()?;
     let tls_address = tls.as_ref().map(|bound| bound.address);
     let places = (address, tls_address);
-    let mut subsystem = subsystem(args, (drive, plan), &settings, places)?;
+    let mut subsystem = subsystem(args, (drive, plan), (&nqn, &settings), places)?;
     authentication::require(&mut subsystem, keys)?;
     if let Some(file) = &args.hosts {
         let set = subsystem.set_hosts(Nanos::ZERO, rules);
@@ -199,8 +201,8 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let _socket = control
         .map(|path| control::open(path, handle.clone()))
         .transpose()?;
-    let nqn = &subsystem.settings().nqn;
-    let tls = tls.map(|bound| tls::answer(bound, nqn, &mut server, handle.clone()));
+    let limits = &settings.limits;
+    let tls = tls.map(|bound| tls::answer(bound, limits, &mut server, handle.clone()));
     let (_front, keys) = tls.transpose()?.unzip();
     watched.extend(keys);
     let _watching = reload::watch(watched, handle.clone())?;
@@ -312,14 +314,19 @@ fn faults(args: &Args, config: &DriveConfig) -> Result<FaultPlan, Failure> {
     Ok(plan)
 }
 
+/// The name of the subsystem.
+fn nqn(args: &Args, config: &DriveConfig) -> String {
+    let default = || format!("nqn.2024-01.io.github.zonelab:{}", config.name);
+    args.nqn.clone().unwrap_or_else(default)
+}
+
 fn subsystem(
     args: &Args,
     (drive, plan): (Drive, FaultPlan),
-    server: &ServerSettings,
+    (nqn, server): (&str, &ServerSettings),
     (address, tls): (SocketAddr, Option<SocketAddr>),
 ) -> Result<Served, Failure> {
-    let default = || format!("nqn.2024-01.io.github.zonelab:{}", drive.config().name);
-    let mut settings = SubsystemSettings::new(&args.nqn.clone().unwrap_or_else(default));
+    let mut settings = SubsystemSettings::new(nqn);
     settings.limits = TransportLimits {
         in_capsule_bytes: server.tcp.in_capsule_bytes,
         queue_depth: server.tcp.queue_depth,

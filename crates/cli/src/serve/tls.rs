@@ -20,49 +20,67 @@ pub(super) struct TlsArgs {
     tls_key: Option<PathBuf>,
 }
 
+/// What the options ask for, with the keys of the file.
+pub(super) struct Checked {
+    at: SocketAddr,
+    subnqn: String,
+    keys: ReadKeys,
+}
+
 /// A port that nobody answers yet.
 pub(super) struct Bound {
     listener: TcpListener,
-    keys: PathBuf,
+    subnqn: String,
+    keys: ReadKeys,
     pub(super) address: SocketAddr,
 }
 
 impl TlsArgs {
-    /// Binds the port, if there is to be one.
+    /// Reads the keys for the subsystem `subnqn`, if there is to be a port: before anything
+    /// is made that a wrong file would leave behind.
     ///
     /// # Errors
-    /// It cannot be bound, or this program has no TLS.
-    pub(super) fn bind(&self) -> Result<Option<Bound>, Failure> {
-        let (Some(at), Some(keys)) = (self.tls_listen, &self.tls_key) else {
+    /// The file of keys is wrong, or this program has no TLS.
+    pub(super) fn check(&self, subnqn: &str) -> Result<Option<Checked>, Failure> {
+        let (Some(at), Some(path)) = (self.tls_listen, &self.tls_key) else {
             return Ok(None);
         };
-        if cfg!(not(feature = "tls")) {
-            return Err(Failure::usage(
-                "--tls-listen: this program was built without TLS; valid: one that was built with \
-                 `cargo build --package zonelab-cli --features tls`"
-                    .to_owned(),
-            ));
-        }
+        let (subnqn, keys) = (subnqn.to_owned(), ReadKeys::of(path, subnqn)?);
+        Ok(Some(Checked { at, subnqn, keys }))
+    }
+}
+
+impl Checked {
+    /// Binds the port.
+    ///
+    /// # Errors
+    /// It cannot be bound.
+    pub(super) fn bind(self) -> Result<Bound, Failure> {
+        let Self { at, subnqn, keys } = self;
         let failed = |error| Failure::environment(anyhow::anyhow!("--tls-listen {at}: {error}"));
         let listener = TcpListener::bind(at).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let keys = keys.clone();
-        Ok(Some(Bound {
+        Ok(Bound {
             listener,
+            subnqn,
             keys,
             address,
-        }))
+        })
     }
 }
 
 #[cfg(feature = "tls")]
 mod with {
-    use std::path::Path;
+    use std::io;
+    use std::net::SocketAddr;
+    use std::os::fd::BorrowedFd;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
+    use std::time::Duration;
 
     use zonelab_nvme::identify::Nqn;
-    use zonelab_target::server::Present;
-    use zonelab_tls::{Admitted, Front, FrontLimits, HostPsk, Keys};
+    use zonelab_target::server::{Limits, Present, keep_alive};
+    use zonelab_tls::{Admitted, Behind, Front, FrontLimits, HostPsk, Keys};
 
     use super::{Bound, Failure, LoopHandle, Served, Server, Watched};
     use crate::host_keys;
@@ -84,36 +102,92 @@ mod with {
         Ok((keys, names))
     }
 
+    /// A file of keys that was read.
+    pub(in crate::serve) struct ReadKeys {
+        path: PathBuf,
+        /// How the file looked before.
+        seen: Option<Stamp>,
+        keys: Keys,
+        names: Vec<Nqn>,
+    }
+
+    impl ReadKeys {
+        /// # Errors
+        /// The file cannot be read, or is wrong.
+        pub(super) fn of(path: &Path, subnqn: &str) -> Result<Self, Failure> {
+            let seen = Stamp::of(path);
+            let (keys, names) = read(path, subnqn)?;
+            let path = path.to_owned();
+            Ok(Self {
+                path,
+                seen,
+                keys,
+                names,
+            })
+        }
+    }
+
+    /// The loop of the server behind the port.
+    struct Loop(LoopHandle<Served>);
+
+    impl Behind for Loop {
+        fn prepare(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+            keep_alive(socket)
+        }
+
+        fn admit(&self, admitted: Admitted) -> bool {
+            let Admitted {
+                stream,
+                peer,
+                hostnqn,
+                identity,
+            } = admitted;
+            let Some(host) = Nqn::new(&hostnqn) else {
+                return false;
+            };
+            let adopt = move |present: Present<'_, Served>| {
+                let Present { server, now, .. } = present;
+                if server.has_news(now) {
+                    tracing::info!(%peer, identity, "TLS");
+                }
+                server.adopt(stream, (peer, host), now)
+            };
+            self.0.call(adopt).unwrap_or(false)
+        }
+
+        fn failed(&self, peer: SocketAddr, reason: &'static str) {
+            // If the server has ended, nobody wants to know.
+            let _ = self.0.call(move |present: Present<'_, Served>| {
+                present.server.complain(present.now, peer, reason);
+            });
+        }
+    }
+
     /// Answers the port, until what it returns is dropped.
     ///
     /// # Errors
-    /// The file of keys is wrong, or the system has no thread left.
+    /// The system has no thread left.
     pub(in crate::serve) fn answer(
         bound: Bound,
-        subnqn: &str,
+        limits: &Limits,
         server: &mut Server,
         handle: LoopHandle<Served>,
     ) -> Result<(Front, Watched), Failure> {
-        let seen = Stamp::of(&bound.keys);
-        let (keys, names) = read(&bound.keys, subnqn)?;
+        let ReadKeys {
+            path,
+            seen,
+            keys,
+            names,
+        } = bound.keys;
         server.require_known(names);
-        let admit = move |admitted: Admitted| {
-            let Some(host) = Nqn::new(&admitted.hostnqn) else {
-                return false;
-            };
-            let (peer, identity) = (admitted.peer, admitted.identity);
-            tracing::info!(%peer, identity, "TLS");
-            let stream = admitted.stream;
-            let adopt = move |present: Present<'_, Served>| {
-                present.server.adopt(stream, (peer, host), present.now)
-            };
-            handle.call(adopt).unwrap_or(false)
+        let limits = FrontLimits {
+            stall: Duration::from_nanos(limits.stall.0),
+            ..FrontLimits::default()
         };
-        let limits = FrontLimits::default();
-        let front = Front::start(bound.listener, keys, limits, admit);
+        let front = Front::start(bound.listener, keys, limits, Loop(handle));
         let front = front.map_err(Failure::environment)?;
-        let (shown, subnqn) = (Arc::new(front.keys()), subnqn.to_owned());
-        let watched = Watched::since(seen, &bound.keys, move |path| {
+        let (shown, subnqn) = (Arc::new(front.keys()), bound.subnqn);
+        let watched = Watched::since(seen, &path, move |path| {
             let (keys, names) = read(path, &subnqn)?;
             let shown = Arc::clone(&shown);
             Ok(Box::new(move |present| {
@@ -128,18 +202,45 @@ mod with {
 
 #[cfg(not(feature = "tls"))]
 mod with {
+    use std::convert::Infallible;
+    use std::path::Path;
+
+    use zonelab_target::server::Limits;
+
     use super::{Bound, Failure, LoopHandle, Served, Server, Watched};
 
-    /// Nothing: [`super::TlsArgs::bind`] has refused it.
+    /// There are none.
+    pub(in crate::serve) struct ReadKeys(Infallible);
+
+    impl ReadKeys {
+        /// # Errors
+        /// Always: this program has no TLS.
+        pub(super) fn of(_path: &Path, _subnqn: &str) -> Result<Self, Failure> {
+            Err(Failure::usage(
+                "--tls-listen: this program was built without TLS; valid: one that was built with \
+                 `cargo build --package zonelab-cli --features tls`"
+                    .to_owned(),
+            ))
+        }
+    }
+
+    /// Nothing: there is no port without keys.
     pub(in crate::serve) fn answer(
         bound: Bound,
-        _subnqn: &str,
+        _limits: &Limits,
         _server: &mut Server,
         _handle: LoopHandle<Served>,
     ) -> Result<((), Watched), Failure> {
-        drop(bound.listener);
-        Ok(((), Watched::new(&bound.keys, |_| Ok(Box::new(|_| Ok(()))))))
+        let Bound {
+            listener,
+            subnqn,
+            keys,
+            ..
+        } = bound;
+        drop((listener, subnqn));
+        match keys.0 {}
     }
 }
 
+use with::ReadKeys;
 pub(super) use with::answer;

@@ -93,6 +93,22 @@ fn a_file_of_keys_is_refused_by_line_and_without_its_keys() {
     assert!(stderr(&output).contains(&format!("no key of this host, {HOST}")));
 }
 
+/// A program without TLS says so before anything is made.
+#[cfg(not(feature = "tls"))]
+#[test]
+fn tls_is_refused_by_a_program_that_has_none() {
+    let scratch = Scratch::new("no-tls");
+    let path = private(&scratch, "keys", "");
+    let args = ["--tls-listen", "127.0.0.1:0", "--tls-key", &path];
+    let serve = ["serve", "small-zones", "--listen", "127.0.0.1:0"];
+    let output = scratch.zonelab(&[&serve[..], &args, &["--store", "drive.zonelab"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains("was built without TLS"), "{message}");
+    assert!(message.contains("--features tls"), "{message}");
+    assert!(!scratch.0.join("drive.zonelab").exists());
+}
+
 /// A drive that is served until the end of this value.
 struct Served(Child, u64);
 
