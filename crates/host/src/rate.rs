@@ -98,7 +98,7 @@ pub fn out_of_step(number: u32, period: Nanos) -> Nanos {
     const GOLDEN: u32 = 2_654_435_769;
     let share = u128::from(number.wrapping_mul(GOLDEN));
     // Fits: less than the period.
-    Nanos((u128::from(period.0) * share >> 32) as u64)
+    Nanos(((u128::from(period.0) * share) >> 32) as u64)
 }
 
 /// When an operation counts against the limit.
