@@ -194,11 +194,11 @@ const OF_CORES: [(&str, &str); 3] = [
 /// changes the number of cores alone would find the errors grow, and never arrive at the times
 /// that go with that number.
 pub(super) fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
-    let cores = |design: &Design| f64::from(1_u32 << design.0[CORES]);
-    let ratio = cores(other) / cores(&here.design);
-    if ratio == 1.0 {
+    let (cores, others) = (here.design.0[CORES], other.0[CORES]);
+    if cores == others {
         return None;
     }
+    let ratio = f64::from(1_u32 << others) / f64::from(1_u32 << cores);
     let mut at = here.at.clone();
     let place = |key: &str| {
         let place = PARAMETERS.iter().position(|of| of.key == key);
