@@ -53,7 +53,7 @@ impl Guests {
 /// link have in common, of which a peer can take as many as it likes.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits((v6.to_bits() >> 64) << 64).into(),
         v4 => v4,
     }
 }
