@@ -14,6 +14,7 @@ use zonelab_lab::rows::{Misfits, Scope, Summary};
 use zonelab_lab::run::{self, DriveMeasured, PointResult, Profiles, RunOptions, ZoneHistory};
 use zonelab_nvme::zns::ZoneState;
 use zonelab_report::{PointSection, Report, Section};
+use zonelab_ssd::account::Cause;
 use zonelab_ssd::profile::{self, Profile};
 use zonelab_ssd::record::ZoneRecord;
 use zonelab_web_tests::{Page, View};
@@ -213,7 +214,14 @@ fn zone_states_are_painted() -> Result<()> {
 fn many_resources_and_much_wear_stay_readable() -> Result<()> {
     let file = report("many", |result| {
         let of = drive(result);
-        of.detail.units = (0..500).map(|n| [n, 0, 1_000, 0, 0]).collect();
+        of.detail.units = (0..500)
+            .map(|busy_ns| {
+                let mut by_cause = [0; Cause::ALL.len()];
+                by_cause[Cause::HostRead as usize] = busy_ns;
+                by_cause[Cause::FinishFill as usize] = 1_000;
+                by_cause
+            })
+            .collect();
         of.detail.erasures = (0..1_000)
             .map(|count| (count, u64::from(count % 7)))
             .collect();
