@@ -19,10 +19,12 @@ fn named(text: &str) -> BTreeSet<&str> {
         let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         name.matches('_').count() >= 2 && name.chars().all(of_name) && !name.starts_with("zonelab_")
     };
-    // Every other piece is between two backticks; blocks of code have none inside.
-    let spans = text
-        .lines()
-        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    // Every other piece is between two backticks; blocks of code have none inside. A table of
+    // keys has a key first.
+    let spans = text.lines().flat_map(|line| {
+        let keys = usize::from(line.starts_with("| `"));
+        line.split('`').skip(1).step_by(2).skip(keys)
+    });
     spans.filter(is_name).collect()
 }
 
