@@ -35,14 +35,6 @@
 //! For `wasm32-unknown-unknown` there is all that experiments in virtual time need. What needs
 //! threads, devices or large libraries is left out: `bench`, `bundle` and jobs over PCIe.
 
-#![cfg_attr(
-    target_family = "wasm",
-    expect(
-        dead_code,
-        reason = "modules that are left out use more of what is here"
-    )
-)]
-
 #[cfg(not(target_family = "wasm"))]
 pub mod bench;
 #[cfg(not(target_family = "wasm"))]
