@@ -29,7 +29,7 @@ pub enum Event {
     /// No program is under way in the media, whose pages were held
     /// for a while ([`crate::media`]).
     Quiet,
-    /// The front end can turn to commands that wait in line ([`crate::window`]).
+    /// The front end can turn to commands that wait in line.
     Line,
     /// The host may have been idle for so long that the SLC cache is folded.
     Fold,

@@ -6,7 +6,7 @@
 //! host whose key it was: the server behind it needs to know nothing of TLS. Encryption runs
 //! in a thread of its own, so that it takes the thread of the server no time.
 //!
-//! Keys are those of [`TlsKey`]: identities `NVMe0R` and `NVMe1R`, always with a
+//! Keys are those of [`zonelab_auth::TlsKey`]: identities `NVMe0R` and `NVMe1R`, always with a
 //! Diffie-Hellman exchange (`psk_dhe_ke`). There are no certificates, no other versions
 //! of TLS, no tickets and no early data.
 
