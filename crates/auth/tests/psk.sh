@@ -1,8 +1,9 @@
 #!/bin/sh
 # Derives the keys of psk.txt with OpenSSL 3: psk.sh > psk.txt
+# Those of other names: psk.sh HOSTNQN SUBNQN
 set -eu
-host=nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-aabbccddeeff
-sub=nqn.2024-01.io.github.zonelab:test
+host=${1:-nqn.2014-08.org.nvmexpress:uuid:00112233-4455-6677-8899-aabbccddeeff}
+sub=${2:-nqn.2024-01.io.github.zonelab:test}
 
 hex() { od -An -v -tx1 | tr -d ' \n'; }
 

@@ -2,6 +2,7 @@
 
 use crate::steps::{Step, installing, runs};
 use crate::target;
+use crate::tiers::the_program;
 
 /// The emulator.
 const EMULATOR: &str = "qemu-system-x86_64";
@@ -36,8 +37,6 @@ fn plan(has_programs: bool, install: bool) -> Vec<Step> {
     ]
     .concat();
     let mut image = Step::cargo("guest", &image);
-    let program = ["build", "--release", "--quiet", "--package", "zonelab-cli"];
-    let program = Step::cargo("zonelab", &program);
     let mut tests = Step::cargo(
         "tests with Linux kernels",
         &[&["test"], &manifest[..]].concat(),
@@ -51,7 +50,7 @@ fn plan(has_programs: bool, install: bool) -> Vec<Step> {
         }
         step.missing = (!has_programs && !install).then_some(INSTALL);
     }
-    steps.extend([format, lints, program, image, tests]);
+    steps.extend([format, lints, the_program(), image, tests]);
     steps
 }
 

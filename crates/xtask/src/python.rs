@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::steps::{Step, installing};
+use crate::tiers::the_program;
 use crate::{root, target};
 
 /// What installs Python with virtual environments, on Debian.
@@ -89,9 +90,7 @@ fn plan(present: Present, install: bool) -> Vec<Step> {
     let mut tests = program("python");
     tests.args(["-m", "pytest"]);
     tests.env("ZONELAB", target().join("release/zonelab"));
-    let command = ["build", "--release", "--quiet", "--package", "zonelab-cli"];
-    let command = Step::cargo("zonelab", &command);
-    let mut with_packages = vec![command, step("pip install .", package)];
+    let mut with_packages = vec![the_program(), step("pip install .", package)];
     for (name, words) in [
         ("Python formatting", &["ruff", "format", "--check"][..]),
         ("Python lints", &["ruff", "check"]),

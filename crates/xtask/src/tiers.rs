@@ -270,6 +270,22 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
     steps
 }
 
+/// How the program is built for tests that run it: one for all tiers, since each set of
+/// features would build it anew.
+pub(crate) const RELEASED: [&str; 6] = [
+    "--release",
+    "--quiet",
+    "--package",
+    "zonelab-cli",
+    "--features",
+    TLS,
+];
+
+/// The step that builds the program for tests that run it.
+pub(crate) fn the_program() -> Step {
+    Step::cargo("zonelab", &[&["build"], &RELEASED[..]].concat())
+}
+
 /// The steps of the tier `agreement`.
 fn agreement() -> Vec<Step> {
     let lints = [
@@ -277,7 +293,6 @@ fn agreement() -> Vec<Step> {
         &["--", "-D", "warnings"],
     ]
     .concat();
-    let program = ["build", "--release", "--quiet", "--package", "zonelab-cli"];
     let tests = of_the_program("test", "agreement");
     let mut tests = Step::cargo("virtual and real time", &tests);
     // It would take longer than the drive if it were compiled for debugging.
@@ -286,7 +301,7 @@ fn agreement() -> Vec<Step> {
         .env("ZONELAB", target().join("release/zonelab"));
     vec![
         Step::cargo("lints of these tests", &lints),
-        Step::cargo("zonelab", &program),
+        the_program(),
         tests,
     ]
 }

@@ -1,6 +1,7 @@
 //! The tier `web`: what zonelab shows, and the laboratory itself, in a browser.
 
 use crate::steps::{Step, installing, runs};
+use crate::tiers::RELEASED;
 use crate::{root, target};
 
 /// Programs that are Chromium.
@@ -29,17 +30,8 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         steps.extend(installing("browser", INSTALL));
     }
     let results = root().join("results/web/reproduce-quick");
-    let mut report = Step::cargo(
-        "report",
-        &[
-            "run",
-            "--release",
-            "--quiet",
-            "--package",
-            "zonelab-cli",
-            "--",
-        ],
-    );
+    let run = [&["run"], &RELEASED[..], &["--"]].concat();
+    let mut report = Step::cargo("report", &run);
     report
         .command
         .args(["reproduce", "--quick", "--quiet", "--force", "--out"])

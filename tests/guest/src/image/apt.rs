@@ -1,4 +1,4 @@
-//! Packages of Debian 12, without touching the packages of this machine.
+//! Packages of Debian, without touching the packages of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,18 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Where the packages come from. The backports are for the second kernel.
-const SUITES: [(&str, &str); 4] = [
+/// Suites of an archive that belong to one release.
+pub(super) type Suites = &'static [(&'static str, &'static str)];
+
+/// Debian 12, where most packages come from. The backports are for the second kernel.
+pub(super) const BOOKWORM: Suites = &[
     ("debian", "bookworm"),
     ("debian", "bookworm-updates"),
     ("debian-security", "bookworm-security"),
     ("debian", "bookworm-backports"),
 ];
+/// Debian 13, which has a program that Debian 12 has not.
+pub(super) const TRIXIE: Suites = &[("debian", "trixie")];
 /// Keys that sign them, from the package `debian-archive-keyring`.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// The package that depends on the newest kernel.
@@ -25,14 +30,14 @@ pub(super) struct Apt {
 }
 
 impl Apt {
-    pub(super) fn new(directory: PathBuf) -> Result<Self> {
+    pub(super) fn new(directory: PathBuf, suites: Suites) -> Result<Self> {
         for name in ["lists/partial", "archives/partial"] {
             fs::create_dir_all(directory.join(name))?;
         }
-        let sources = SUITES.map(|(archive, suite)| {
+        let sources = suites.iter().map(|(archive, suite)| {
             format!("deb [signed-by={KEYS}] http://deb.debian.org/{archive} {suite} main\n")
         });
-        fs::write(directory.join("sources.list"), sources.concat())?;
+        fs::write(directory.join("sources.list"), sources.collect::<String>())?;
         // Nothing is installed: every dependency is downloaded.
         fs::write(directory.join("status"), "")?;
         let directory = directory.canonicalize()?;

@@ -1,4 +1,4 @@
-//! The guest: a kernel and an initramfs from packages of Debian 12.
+//! The guest: a kernel and an initramfs from packages of Debian 12, and `tlshd` from Debian 13.
 //!
 //! Nothing is installed. `apt-get` downloads the packages with lists and a
 //! cache of its own below the directory of the build, `dpkg-deb` unpacks them
@@ -14,21 +14,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use apt::Apt;
+use apt::{Apt, BOOKWORM, TRIXIE};
 use archive::Archive;
-use tree::Tree;
+use tree::{LOADER_PLACE, PLACE, Tree};
 
 /// What the guest runs first: it mounts, loads, and then obeys.
 const INIT: &str = include_str!("init.sh");
 
 /// Packages whose programs the cases use; those that they depend on follow.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "btrfs-progs",
     "busybox-static",
     "coreutils",
     "e2fsprogs",
     "f2fs-tools",
     "fio",
+    "keyutils",
     "kmod",
     "libzbd2",
     "nvme-cli",
@@ -38,9 +39,16 @@ const PACKAGES: [&str; 11] = [
 /// Packages that are wanted without what they depend on: the window program
 /// beside `zbd` would bring a desktop.
 const ALONE: [&str; 1] = ["zbd-utils"];
+/// The package with [`TLSHD`].
+const KTLS_UTILS: &str = "ktls-utils";
+/// What does the handshakes of TLS for the kernel. It is of Debian 13, and so are its
+/// libraries: all of them are in a directory of their own, [`LATER`].
+const TLSHD: &str = "tlshd";
+/// Where the guest has what is of Debian 13.
+const LATER: &str = "later";
 
 /// Programs that go into the guest.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 19] = [
     "blkdiscard",
     "blkid",
     "blkzone",
@@ -49,6 +57,7 @@ const PROGRAMS: [&str; 18] = [
     "fio",
     "fsck.ext4",
     "fsck.f2fs",
+    "keyctl",
     "kmod",
     "lsblk",
     "mkfs.btrfs",
@@ -62,7 +71,8 @@ const PROGRAMS: [&str; 18] = [
 ];
 
 /// Modules that go into the guest; those that they depend on follow.
-const MODULES: [&str; 29] = [
+const MODULES: [&str; 34] = [
+    "aesni_intel",
     "blake2b_generic",
     "btrfs",
     "configfs",
@@ -70,8 +80,11 @@ const MODULES: [&str; 29] = [
     "crc32_pclmul",
     "crc32c_generic",
     "crc32c_intel",
+    "ctr",
     "ext4",
     "f2fs",
+    "gcm",
+    "ghash_generic",
     "loop",
     "mq_deadline",
     "null_blk",
@@ -82,6 +95,7 @@ const MODULES: [&str; 29] = [
     "nvmet",
     "nvmet_tcp",
     "sha256_generic",
+    "tls",
     "uio_pci_generic",
     "vfio_iommu_type1",
     "vfio_pci",
@@ -185,30 +199,46 @@ pub fn build(directory: &Path) -> Result<()> {
         return Ok(());
     }
     fs::create_dir_all(directory)?;
-    let apt = Apt::new(directory.join("apt"))?;
+    let apt = Apt::new(directory.join("apt"), BOOKWORM)?;
     apt.update()?;
     println!("downloading the guest's programs");
     apt.download_all(&PACKAGES)?;
     apt.download(&ALONE)?;
-    let tree = Tree::new(directory.join("root"))?;
-    for package in apt.archives()? {
-        tree.unpack(&package)?;
-    }
+    let tree = unpacked(&apt, directory.join("root"))?;
+    let later = Apt::new(directory.join("apt-later"), TRIXIE)?;
+    later.update()?;
+    later.download_all(&[KTLS_UTILS])?;
+    let later = unpacked(&later, directory.join("root-later"))?;
     for kernel in Kernel::ALL {
-        build_kernel(&apt, &tree, &directory.join(kernel.name()), kernel)?;
+        let directory = directory.join(kernel.name());
+        build_kernel(&apt, (&tree, &later), &directory, kernel)?;
     }
     fs::write(stamp, recipe)?;
     Ok(())
+}
+
+/// All packages in the cache of `apt`, unpacked into a directory.
+fn unpacked(apt: &Apt, root: PathBuf) -> Result<Tree> {
+    let tree = Tree::new(root)?;
+    for package in apt.archives()? {
+        tree.unpack(&package)?;
+    }
+    Ok(tree)
 }
 
 /// All that decides what is in an image, but for the versions of packages.
 fn recipe() -> String {
     let lists = [&PACKAGES[..], &ALONE[..], &PROGRAMS[..], &MODULES[..]];
     let lists: Vec<String> = lists.iter().map(|list| list.join(" ")).collect();
-    format!("{}\n{INIT}", lists.join("\n"))
+    format!("{}\n{KTLS_UTILS} {TLSHD}\n{INIT}", lists.join("\n"))
 }
 
-fn build_kernel(apt: &Apt, tree: &Tree, directory: &Path, kernel: Kernel) -> Result<()> {
+fn build_kernel(
+    apt: &Apt,
+    (tree, later): (&Tree, &Tree),
+    directory: &Path,
+    kernel: Kernel,
+) -> Result<()> {
     let (package, version) = apt.kernel(|version| kernel.has_version(version))?;
     println!("making the guest with {package} {version}");
     let unpacked = Tree::new(directory.join("package"))?;
@@ -232,6 +262,7 @@ fn build_kernel(apt: &Apt, tree: &Tree, directory: &Path, kernel: Kernel) -> Res
     for library in tree.libraries(programs)? {
         archive.file(&library.place, &tree.read(&library.source)?, true);
     }
+    add_later(&mut archive, later)?;
     for name in ["modprobe", "insmod", "rmmod", "lsmod"] {
         archive.link(&format!("sbin/{name}"), "/bin/kmod");
     }
@@ -252,5 +283,23 @@ fn build_kernel(apt: &Apt, tree: &Tree, directory: &Path, kernel: Kernel) -> Res
     fs::write(directory.join("initramfs.cpio"), archive)?;
     unpacked.remove()?;
     fs::write(directory.join("release"), release)?;
+    Ok(())
+}
+
+/// Adds what is of Debian 13. Its programs are started by their own loader, which finds their
+/// own libraries: `/later/tlshd`.
+fn add_later(archive: &mut Archive, later: &Tree) -> Result<()> {
+    let source = later.program(TLSHD)?;
+    archive.file(&format!("{LATER}/bin/{TLSHD}"), &later.read(&source)?, true);
+    for library in later.libraries(vec![source])? {
+        let content = later.read(&library.source)?;
+        archive.file(&format!("{LATER}/{}", library.place), &content, true);
+    }
+    let script = format!(
+        "#!/bin/sh\n\
+         cd /{LATER}\n\
+         exec ./{LOADER_PLACE} --library-path ./{PLACE} ./bin/{TLSHD} \"$@\"\n"
+    );
+    archive.file(&format!("{LATER}/{TLSHD}"), script.as_bytes(), true);
     Ok(())
 }

@@ -133,7 +133,7 @@ fn module(file: &str) -> String {
 
 /// Writes the indexes that `modprobe` reads.
 fn index(tools: &Tree, root: &Path, release: &str) -> Result<()> {
-    let mut command = tools.command("bin/kmod", "depmod");
+    let mut command = tools.command("bin/kmod", "depmod")?;
     run(command.arg("-b").arg(root).arg(release))?;
     Ok(())
 }

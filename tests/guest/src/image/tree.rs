@@ -20,10 +20,10 @@ const LIBRARIES: [&str; 4] = [
     "usr/lib/x86_64-linux-gnu/glusterfs",
 ];
 /// Where the guest has them all: a place that the loader knows.
-const PLACE: &str = "lib/x86_64-linux-gnu";
+pub(super) const PLACE: &str = "lib/x86_64-linux-gnu";
 /// The program that loads them, and where programs look for it.
-const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
-const LOADER_PLACE: &str = "lib64/ld-linux-x86-64.so.2";
+const LOADER: &str = "ld-linux-x86-64.so.2";
+pub(super) const LOADER_PLACE: &str = "lib64/ld-linux-x86-64.so.2";
 
 /// A library: where it is in the packages, and in the guest.
 pub(super) struct Library {
@@ -84,10 +84,7 @@ impl Tree {
                 if sources.contains_key(&name) {
                     continue;
                 }
-                let source = LIBRARIES
-                    .iter()
-                    .map(|directory| format!("{directory}/{name}"));
-                let source = source.into_iter().find(|source| self.path(source).exists());
+                let source = self.library(&name);
                 let source = source
                     .with_context(|| format!("{file} needs {name}, which no package brought"))?;
                 queue.push_back(source.clone());
@@ -95,7 +92,7 @@ impl Tree {
             }
         }
         let loader = Library {
-            source: LOADER.to_owned(),
+            source: self.loader()?,
             place: LOADER_PLACE.to_owned(),
         };
         let libraries = sources.into_iter().map(|(name, source)| Library {
@@ -103,6 +100,20 @@ impl Tree {
             place: format!("{PLACE}/{name}"),
         });
         Ok(libraries.chain([loader]).collect())
+    }
+
+    /// The place of a library.
+    fn library(&self, name: &str) -> Option<String> {
+        let mut places = LIBRARIES
+            .iter()
+            .map(|directory| format!("{directory}/{name}"));
+        places.find(|place| self.path(place).exists())
+    }
+
+    /// The place of the program that loads them.
+    pub(super) fn loader(&self) -> Result<String> {
+        self.library(LOADER)
+            .context("no package brought the loader of programs")
     }
 
     /// What a compressed file holds.
@@ -120,13 +131,17 @@ impl Tree {
 
     /// A command that runs a program of the packages with their libraries,
     /// under another name.
-    pub(super) fn command(&self, program: &str, name: &str) -> Command {
+    ///
+    /// # Errors
+    ///
+    /// No package brought the program that loads them.
+    pub(super) fn command(&self, program: &str, name: &str) -> Result<Command> {
         let libraries = LIBRARIES.map(|directory| self.path(directory).display().to_string());
-        let mut command = Command::new(self.path(LOADER));
+        let mut command = Command::new(self.path(&self.loader()?));
         command.args(["--inhibit-cache", "--library-path"]);
         command.arg(libraries.join(":"));
         command.args(["--argv0", name]).arg(self.path(program));
-        command
+        Ok(command)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::served::Served;
 use crate::target::{self, NQN};
 
 /// The name of the guest as a host, as its init has it.
-const GUEST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000001";
+pub(crate) const GUEST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000001";
 /// The name of zonelab as a host.
 const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000003";
 /// Each hash function and each group, in the names that both ends have for them.
@@ -25,13 +25,13 @@ const ALGORITHMS: [(&str, &str); 6] = [
 
 /// Has the kernel take its implementations of the groups as they are: its tests
 /// of a large one take half a minute of an emulated processor.
-fn trust_the_kernel(guest: &mut Guest) -> Result<()> {
+pub(crate) fn trust_the_kernel(guest: &mut Guest) -> Result<()> {
     guest.ok("echo 1 > /sys/module/cryptomgr/parameters/notests")?;
     Ok(())
 }
 
 /// A key that nvme-cli makes, for a host that transforms it by a hash or not.
-fn key(guest: &mut Guest, hmac: u32) -> Result<String> {
+pub(crate) fn key(guest: &mut Guest, hmac: u32) -> Result<String> {
     let text = guest.ok(&format!(
         "nvme gen-dhchap-key --hmac={hmac} --nqn={GUEST_NQN}"
     ))?;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use zonelab_guest_tests::drive::State;
-use zonelab_guest_tests::{Drive, Guest, host};
+use zonelab_guest_tests::{Drive, Guest, Job, host};
 
 use super::file_systems::{make_btrfs, mount_btrfs};
 use super::served::Served;
 
-const LIMIT: Duration = Duration::from_secs(900);
+pub(crate) const LIMIT: Duration = Duration::from_secs(900);
 /// The kernel tries again every second, and queues commands until then.
 pub(crate) const PATIENCE: &str = "--reconnect-delay=1 --ctrl-loss-tmo=600";
 /// Stands before a writer that outlives its server. The kernel sends commands in the context
@@ -133,8 +133,25 @@ pub(crate) fn under_a_file_system(guest: &mut Guest) -> Result<()> {
     let served = file.serve(0)?;
     let controller = served.connect_with(guest, PATIENCE)?;
     let block = Drive::open(guest, &controller, 1, None)?.block();
-    make_btrfs(guest, &block)?;
-    mount_btrfs(guest, &block)?;
+    let writer = keep_and_write(guest, &block)?;
+    let served = killed(guest, served, &file)?;
+    guest.ok("touch /scratch/stop")?;
+    guest.wait(&writer, LIMIT)?;
+    // A write that the kernel repeats can fail (see above), whereupon Btrfs ends
+    // its transaction and can be read only: it is mounted anew.
+    guest.ok_for(LIMIT, "umount /mnt")?;
+    served.disconnect(guest)?;
+    let controller = served.connect(guest)?;
+    let block = Drive::open(guest, &controller, 1, None)?.block();
+    expect_kept(guest, &block)?;
+    served.disconnect(guest)
+}
+
+/// Makes a Btrfs with files that are synchronised, and a writer that goes on until
+/// `/scratch/stop` is there. It has synchronised some files when this returns.
+pub(crate) fn keep_and_write(guest: &mut Guest, block: &str) -> Result<Job> {
+    make_btrfs(guest, block)?;
+    mount_btrfs(guest, block)?;
     guest.ok_for(
         LIMIT,
         "set -e
@@ -155,15 +172,11 @@ pub(crate) fn under_a_file_system(guest: &mut Guest) -> Result<()> {
         LIMIT,
         "until [ \"$(wc -l < /scratch/more)\" -ge 3 ]; do sleep 0.1; done",
     )?;
-    let served = killed(guest, served, &file)?;
-    guest.ok("touch /scratch/stop")?;
-    guest.wait(&writer, LIMIT)?;
-    // A write that the kernel repeats can fail (see above), whereupon Btrfs ends
-    // its transaction and can be read only: it is mounted anew.
-    guest.ok_for(LIMIT, "umount /mnt")?;
-    served.disconnect(guest)?;
-    let controller = served.connect(guest)?;
-    let block = Drive::open(guest, &controller, 1, None)?.block();
+    Ok(writer)
+}
+
+/// Mounts what [`keep_and_write`] made: it has its files, takes another, and is whole.
+pub(crate) fn expect_kept(guest: &mut Guest, block: &str) -> Result<()> {
     guest.ok_for(LIMIT, &format!("mount -t btrfs {block} /mnt"))?;
     guest.ok_for(
         LIMIT,
@@ -172,5 +185,5 @@ pub(crate) fn under_a_file_system(guest: &mut Guest) -> Result<()> {
     guest.ok_for(LIMIT, "head -c 3000000 /dev/urandom > /mnt/after && sync")?;
     guest.ok_for(LIMIT, "umount /mnt")?;
     guest.ok_for(LIMIT, &format!("btrfs check {block}"))?;
-    served.disconnect(guest)
+    Ok(())
 }

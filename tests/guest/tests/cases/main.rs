@@ -21,6 +21,7 @@ mod pcie;
 mod served;
 mod states;
 mod target;
+mod tls;
 mod uio;
 mod vfio;
 mod workload;
@@ -100,7 +101,7 @@ const KERNEL: &[(&str, ServedCase)] = &[
     ),
 ];
 
-/// Cases for a kernel with in-band authentication, which 6.1 of Debian has not.
+/// Cases for a kernel with in-band authentication and TLS, which 6.1 of Debian has not.
 const AUTH: &[(&str, ServedCase)] = &[
     (
         "auth::keys_are_those_of_nvme_cli",
@@ -115,6 +116,10 @@ const AUTH: &[(&str, ServedCase)] = &[
     (
         "auth::is_refused_by_the_kernel",
         auth::is_refused_by_the_kernel,
+    ),
+    (
+        "tls::survives_a_kill_with_other_keys",
+        tls::survives_a_kill_with_other_keys,
     ),
 ];
 

@@ -34,6 +34,8 @@ pub(crate) struct Served {
     process: Child,
     pub(crate) port: u64,
     pub(crate) nqn: String,
+    /// Its port for TLS, if it has one.
+    tls_port: Option<u64>,
     /// Where its page is, if it has one.
     pub(crate) web: Option<String>,
 }
@@ -66,6 +68,7 @@ impl Served {
             process,
             port: 0,
             nqn: String::new(),
+            tls_port: None,
             web: None,
         };
         let mut line = String::new();
@@ -73,8 +76,15 @@ impl Served {
         let listens: Value = serde_json::from_str(&line).context("it does not listen")?;
         served.port = listens["port"].as_u64().context("no port")?;
         served.nqn = listens["nqn"].as_str().context("no name")?.to_owned();
+        served.tls_port = listens["tls_port"].as_u64();
         served.web = listens["web"].as_str().map(str::to_owned);
         Ok(served)
+    }
+
+    /// The same by its port for TLS.
+    pub(crate) fn over_tls(mut self) -> Result<Self> {
+        self.port = self.tls_port.context("no port for TLS")?;
+        Ok(self)
     }
 
     /// What nvme-cli is told of where it is.

@@ -1,0 +1,167 @@
+//! The kernel as a host with TLS, whose handshakes are done by `tlshd` with GnuTLS.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use zonelab_guest_tests::{Drive, Guest, host};
+
+use crate::auth::{GUEST_NQN, key, trust_the_kernel};
+use crate::initiator::Scratch;
+use crate::killed::{LIMIT, PATIENCE, StoreFile, expect_kept, keep_and_write};
+use crate::served::Served;
+
+/// Derives keys of TLS with OpenSSL.
+const DERIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/auth/tests/psk.sh");
+/// What the drive is served as.
+const NQN: &str = "nqn.2024-01.io.github.zonelab:guest-tls";
+
+/// Keys of TLS of the guest, as OpenSSL derives them.
+struct TlsKey {
+    /// For the server: the text that nvme-cli makes.
+    configured: String,
+    /// For the kernel, in hexadecimal digits, with the identity `NVMe0R01`.
+    derived: String,
+}
+
+/// Two keys: the same bytes as a retained and as a configured key.
+fn tls_keys() -> Result<[TlsKey; 2]> {
+    let output = Command::new("sh").args([DERIVE, GUEST_NQN, NQN]).output()?;
+    ensure!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout)?;
+    let keys: Vec<TlsKey> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let &[configured, _, derived, ..] = &words[..] else {
+                return None;
+            };
+            Some(TlsKey {
+                configured: configured.to_owned(),
+                derived: derived.to_owned(),
+            })
+        })
+        .take(2)
+        .collect();
+    keys.try_into()
+        .map_err(|_| anyhow::anyhow!("no two keys: {text}"))
+}
+
+/// Starts what does the handshakes for the kernel.
+fn start_tlshd(guest: &mut Guest) -> Result<()> {
+    guest.ok("set -e
+        modprobe tls
+        modprobe nvme_tcp
+        printf '[authenticate]\\nkeyrings=.nvme\\n' > /run/tlshd.conf
+        setsid /later/tlshd --stderr --config /run/tlshd.conf > /run/tlshd.log 2>&1 < /dev/null &")?;
+    Ok(())
+}
+
+/// Gives the kernel a key in place of the one that it may have.
+fn insert(guest: &mut Guest, key: &TlsKey) -> Result<()> {
+    let pairs = key.derived.as_bytes().chunks(2);
+    let bytes: String = pairs
+        .map(|pair| format!("\\x{}", String::from_utf8_lossy(pair)))
+        .collect();
+    guest.ok(&format!(
+        "printf '{bytes}' | keyctl padd psk 'NVMe0R01 {GUEST_NQN} {NQN}' %keyring:.nvme"
+    ))?;
+    Ok(())
+}
+
+/// The files of keys of a server.
+struct Files {
+    scratch: Scratch,
+    store: StoreFile,
+    port: String,
+}
+
+impl Files {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            scratch: Scratch::new()?,
+            store: StoreFile::new("tls"),
+            port: format!("127.0.0.1:{}", host::lasting_port()?),
+        })
+    }
+
+    /// A file with a key of the guest, which only its owner can read.
+    fn keys(&self, name: &str, key: &str) -> Result<PathBuf> {
+        let path = self
+            .scratch
+            .write(name, format!("{GUEST_NQN} {key}\n").as_bytes())?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(path)
+    }
+
+    /// Serves the drive over TLS to hosts that authenticate themselves as well.
+    fn serve(&self, tls: &TlsKey, secret: &str) -> Result<Served> {
+        let (tls, secrets) = (
+            self.keys("tls-keys", &tls.configured)?,
+            self.keys("secrets", secret)?,
+        );
+        let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is text");
+        let (tls, secrets) = (text(&tls)?, text(&secrets)?);
+        let served = self.store.serve_with(
+            host::lasting_port()?.into(),
+            &[
+                "--nqn",
+                NQN,
+                "--tls-listen",
+                &self.port,
+                "--tls-key",
+                &tls,
+                "--host-key",
+                &secrets,
+            ],
+        )?;
+        served.over_tls()
+    }
+}
+
+/// A file system over TLS with authentication: its server is killed, and starts again with
+/// other keys of both kinds. The host does not get in until it has these, and goes on then.
+pub(crate) fn survives_a_kill_with_other_keys(guest: &mut Guest) -> Result<()> {
+    trust_the_kernel(guest)?;
+    let [old, new] = tls_keys()?;
+    let secrets = [key(guest, 1)?, key(guest, 1)?];
+    let files = Files::new()?;
+    start_tlshd(guest)?;
+
+    let served = files.serve(&old, &secrets[0])?;
+    let connect = format!("nvme connect {} -n {NQN} --tls", served.at());
+    // Without a key of TLS, and without one of its own.
+    guest.fails(&format!("{connect} --dhchap-secret={}", secrets[0]))?;
+    insert(guest, &old)?;
+    guest.fails(&connect)?;
+    let with = |secret: &str| format!("--tls --dhchap-secret={secret} {PATIENCE}");
+    let controller = served.connect_with(guest, &with(&secrets[0]))?;
+    let block = Drive::open(guest, &controller, 1, None)?.block();
+    let writer = keep_and_write(guest, &block)?;
+
+    let mut served = served;
+    served.kill()?;
+    drop(served);
+    let served = files.serve(&new, &secrets[1])?;
+    guest.ok("sleep 5")?;
+    let state = guest.ok(&format!("cat /sys/class/nvme/{controller}/state"))?;
+    ensure!(state.trim() == "connecting", "with the old keys: {state}");
+    insert(guest, &new)?;
+    let attribute = format!("/sys/class/nvme/{controller}/dhchap_secret");
+    guest.ok(&format!("echo {} > {attribute}", secrets[1]))?;
+    let live = format!("until grep -q live /sys/class/nvme/{controller}/state; do sleep 0.2; done");
+    guest.ok_for(LIMIT, &live)?;
+    guest.ok("touch /scratch/stop")?;
+    guest.wait(&writer, LIMIT)?;
+    guest.ok_for(LIMIT, "umount /mnt")?;
+    served.disconnect(guest)?;
+
+    let controller = served.connect_with(guest, &with(&secrets[1]))?;
+    let block = Drive::open(guest, &controller, 1, None)?.block();
+    expect_kept(guest, &block)?;
+    served.disconnect(guest)?;
+    guest.ok("pkill -f bin/tlshd")?;
+    Ok(())
+}
