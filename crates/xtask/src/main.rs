@@ -6,6 +6,7 @@
 mod blocks;
 mod book;
 mod call_cycle;
+mod chaos;
 mod dist;
 mod fuzz;
 mod gaps;
@@ -29,8 +30,8 @@ const HELP: &str = "\
 Chores of the zonelab workspace.
 
   cargo xtask test [TIER] [--keep-going]
-      Runs the tests of a tier, `fast`, `fio`, `web`, `guest`, `python`, `agreement`, `package`,
-      `book` or `verdicts`; without one, of `fast`. Stops at the first step that fails, with its exit code; with
+      Runs the tests of a tier, `fast`, `fio`, `web`, `chaos`, `guest`, `python`, `agreement`,
+      `package`, `book` or `verdicts`; without one, of `fast`. Stops at the first step that fails, with its exit code; with
       --keep-going, after the last step. With CI set in the environment, a step that cannot run is a failure.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
@@ -42,8 +43,9 @@ Chores of the zonelab workspace.
   cargo xtask fuzz --list
       Lists the fuzz targets.
   cargo xtask nightly [--fuzz-only] [--seed N] [--turns N]
-      Does what `deny` does, and then runs all fuzz targets in turn, a minute each, on new seeds in every turn,
-      until one fails or it is interrupted.
+      Does what `deny` does, runs the tests of the tier `chaos` for an hour (ZONELAB_CHAOS_SECONDS
+      says how long instead), and then all fuzz targets in turn, a minute each, on new seeds in
+      every turn, until one fails or it is interrupted. With --fuzz-only, the last of these only.
   cargo xtask soak [--runs N] [--seed N]
       Runs the targets `drive`, `system`, `faults`, `snapshot` and `store` over ten
       million inputs, optimised, with all assertions, on all cores.

@@ -1,27 +1,33 @@
-//! `cargo xtask nightly`: the fuzz targets, turn after turn.
+//! `cargo xtask nightly`: an hour of chaos, and the fuzz targets, turn after turn.
 
 use anyhow::Result;
 
-use crate::{USAGE, fuzz, tools};
+use crate::steps::{self, Policy};
+use crate::{USAGE, chaos, fuzz, tools};
 
 /// Seconds that each target gets in a turn.
 const TURN_SECONDS: u64 = 60;
 /// Between the first seeds of two turns: no target gets through so many in one.
 const STRIDE: u64 = 1 << 20;
 
-/// Looks at what we depend on, and then runs all targets in turn, on new seeds each time,
-/// until one fails.
+/// Looks at what we depend on, runs the tests of the tier `chaos` for long, and then all targets
+/// in turn, on new seeds each time, until one fails.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
     let fuzz_only = args.first().is_some_and(|arg| arg == "--fuzz-only");
     let Some((first, turns)) = parse(&args[usize::from(fuzz_only)..]) else {
         eprintln!(
-            "cargo xtask nightly: takes --fuzz-only, which leaves out `cargo xtask deny`, and then \
-             --seed N\n(say, the number of the night) and --turns N (default: until interrupted)"
+            "cargo xtask nightly: takes --fuzz-only, which leaves out `cargo xtask deny` and the hour \
+             of chaos,\nand then --seed N (say, the number of the night) and --turns N (default: \
+             until interrupted)"
         );
         return Ok(USAGE);
     };
     if !fuzz_only {
         let code = tools::deny(&[])?;
+        if code != 0 {
+            return Ok(code);
+        }
+        let code = steps::run(chaos::long(), Policy::STRICT)?;
         if code != 0 {
             return Ok(code);
         }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, book, cargo, guest, package, python, root, target, verdicts, web};
+use crate::{USAGE, book, cargo, chaos, guest, package, python, root, target, verdicts, web};
 
 /// The tiers there are, and what is in them.
 const TIERS: &[(&str, &str)] = &[
@@ -25,6 +25,10 @@ const TIERS: &[(&str, &str)] = &[
     (
         "web",
         "the report of `reproduce --quick`, the page of a sweep, the playground, in a browser",
+    ),
+    (
+        "chaos",
+        "a served drive under hosts, hostile peers, kills and losses of power, all at once",
     ),
     (
         "guest",
@@ -87,6 +91,13 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
         ),
         "python" => steps::run(
             python::steps(is_ci()),
+            Policy {
+                keep_going,
+                strict: true,
+            },
+        ),
+        "chaos" => steps::run(
+            chaos::steps(),
             Policy {
                 keep_going,
                 strict: true,
@@ -201,12 +212,12 @@ fn adding(component: &'static str) -> &'static str {
     }
 }
 
-/// What cargo is told to check or run a test of `zonelab` that only a feature makes. Both
+/// What cargo is told to check or run a test of `zonelab` that only a feature makes. All
 /// tiers with such tests say the same of the rest, and it is what the tier `fast` has built:
 /// without `--workspace` other features of the libraries would be chosen, and with one of the
-/// two features each the program would be built twice.
-fn of_the_program(command: &'static str, test: &'static str) -> Vec<&'static str> {
-    let features = "zonelab-cli/real-fio,zonelab-cli/real-time,zonelab-cli/tls";
+/// features each the program would be built once for each.
+pub(crate) fn of_the_program(command: &'static str, test: &'static str) -> Vec<&'static str> {
+    let features = "zonelab-cli/chaos,zonelab-cli/real-fio,zonelab-cli/real-time,zonelab-cli/tls";
     vec![
         command,
         "--workspace",
