@@ -1,6 +1,7 @@
 //! Text tables for a terminal.
 //!
-//! [`Table`] lays out a table; [`number`] and its neighbours write values as a person reads
+//! [`Table`] is a table with the columns and cells that this laboratory has; `tabled` lays it
+//! out. [`number`] and its neighbours write values as a person reads
 //! them. The functions read neither the environment nor the terminal: width and colour come
 //! from the caller in a [`Style`], who knows about `NO_COLOR` and whether the output is a
 //! terminal. Control characters in texts are replaced, so that no input file can steer the
@@ -11,6 +12,11 @@ mod quantity;
 mod tests;
 
 pub use quantity::{measured, microseconds, number, percent, value};
+
+use tabled::builder::Builder;
+use tabled::grid::util::string::get_line_width;
+use tabled::settings::object::Columns;
+use tabled::settings::{self, Alignment, Padding, Settings, Width};
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +34,15 @@ pub enum Align {
     Left,
     /// Numbers.
     Right,
+}
+
+impl Align {
+    const fn setting(self) -> Alignment {
+        match self {
+            Self::Left => Alignment::left(),
+            Self::Right => Alignment::right(),
+        }
+    }
 }
 
 /// A column of a [`Table`].
@@ -92,7 +107,17 @@ impl Cell {
     /// Columns of the terminal that its text takes.
     #[must_use]
     pub fn width(&self) -> usize {
-        length(&self.text)
+        get_line_width(&self.text)
+    }
+
+    /// Its text as it is written to a terminal.
+    fn shown(&self, style: &Style) -> String {
+        match self.colour {
+            Some(colour) if style.colour && !self.text.is_empty() => {
+                format!("\u{1b}[{}m{}\u{1b}[0m", colour.code(), self.text)
+            }
+            _ => self.text.clone(),
+        }
     }
 }
 
@@ -154,18 +179,32 @@ impl Table {
     /// The table as lines, each ended by a newline, none ending in a space.
     #[must_use]
     pub fn to_text(&self, style: &Style) -> String {
-        let widths = self.widths(style);
-        let mut out = String::new();
+        let mut lines = Builder::with_capacity(self.rows.len() + 1, self.columns.len());
         let header: Vec<Cell> = self
             .columns
             .iter()
-            .map(|c| Cell {
-                colour: Some(Colour::Dim),
-                ..c.header.as_str().into()
-            })
+            .map(|c| Cell::from(c.header.as_str()).coloured(Colour::Dim))
             .collect();
         for row in std::iter::once(&header).chain(&self.rows) {
-            out.push_str(&self.line(row, &widths, style));
+            let cells = (0..self.columns.len()).map(|n| row.get(n));
+            lines.push_record(cells.map(|cell| cell.map_or_else(String::new, |c| c.shown(style))));
+        }
+        let mut table = lines.build();
+        table.with(settings::Style::empty());
+        let last = self.columns.len().saturating_sub(1);
+        for (n, (column, width)) in self.columns.iter().zip(self.widths(style)).enumerate() {
+            let gap = if n < last { GAP } else { 0 };
+            table.modify(
+                Columns::one(n),
+                Settings::empty()
+                    .with(column.align.setting())
+                    .with(Padding::new(0, gap, 0, 0))
+                    .with(Width::truncate(width).suffix("…")),
+            );
+        }
+        let mut out = String::new();
+        for line in table.to_string().lines() {
+            out.push_str(line.trim_end());
             out.push('\n');
         }
         out
@@ -177,8 +216,8 @@ impl Table {
         let widest = |n: usize, column: &Column| {
             let cells = self.rows.iter().filter_map(|row| row.get(n));
             cells
-                .map(|cell| length(&cell.text))
-                .fold(length(&column.header), usize::max)
+                .map(Cell::width)
+                .fold(get_line_width(&column.header), usize::max)
         };
         let mut widths: Vec<_> = self
             .columns
@@ -189,7 +228,7 @@ impl Table {
         let Some(limit) = style.width else {
             return widths;
         };
-        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        let gaps = GAP * widths.len().saturating_sub(1);
         while widths.iter().sum::<usize>() + gaps > limit {
             let can_give = |n: &usize| {
                 self.columns[*n]
@@ -206,64 +245,16 @@ impl Table {
         }
         widths
     }
-
-    fn line(&self, row: &[Cell], widths: &[usize], style: &Style) -> String {
-        let empty = Cell::default();
-        let mut out = String::new();
-        // Spaces are written when a text follows them: no line ends in one.
-        let mut pending = 0;
-        for (n, (column, width)) in self.columns.iter().zip(widths).enumerate() {
-            let cell = row.get(n).unwrap_or(&empty);
-            let text = cut(&cell.text, *width);
-            let pad = width - length(&text);
-            let (before, after) = if column.align == Align::Right {
-                (pad, 0)
-            } else {
-                (0, pad)
-            };
-            pending += before + if n > 0 { GAP.len() } else { 0 };
-            if !text.is_empty() {
-                out.extend(std::iter::repeat_n(' ', pending));
-                out.push_str(&coloured(&text, cell.colour, style));
-                pending = 0;
-            }
-            pending += after;
-        }
-        out
-    }
 }
 
-/// Between two columns.
-const GAP: &str = "  ";
-
-/// Length on the terminal, counting every character as one column.
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// `text`, cut to `width` characters with "…" at the end.
-fn cut(text: &str, width: usize) -> String {
-    if length(text) <= width {
-        return text.to_owned();
-    }
-    let mut out: String = text.chars().take(width.saturating_sub(1)).collect();
-    out.truncate(out.trim_end().len());
-    out.push('…');
-    out.chars().take(width).collect()
-}
+/// Columns of the terminal between two columns of a table.
+const GAP: usize = 2;
 
 /// `text` with control characters replaced.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
-}
-
-fn coloured(text: &str, colour: Option<Colour>, style: &Style) -> String {
-    match colour {
-        Some(colour) if style.colour => format!("\u{1b}[{}m{text}\u{1b}[0m", colour.code()),
-        _ => text.to_owned(),
-    }
 }
 
 /// `text` as one paragraph: words that do not fit go to the next line.
@@ -274,13 +265,13 @@ pub fn paragraph(text: &str, style: &Style) -> String {
     for word in plain(text).split(' ').filter(|word| !word.is_empty()) {
         let fits = style
             .width
-            .is_none_or(|width| column + 1 + length(word) <= width);
+            .is_none_or(|width| column + 1 + get_line_width(word) <= width);
         if column > 0 {
             out.push_str(if fits { " " } else { "\n  " });
             column = if fits { column + 1 } else { 2 };
         }
         out.push_str(word);
-        column += length(word);
+        column += get_line_width(word);
     }
     out.push('\n');
     out

@@ -43,7 +43,7 @@ fn missing_and_surplus_cells_do_no_harm() {
     table.push(["1".into()]);
     table.push(["1".into(), "2".into(), "3".into()]);
     assert_eq!(table.to_text(&PLAIN), "a  b\n1\n1  2\n");
-    assert_eq!(Table::default().to_text(&PLAIN), "\n");
+    assert_eq!(Table::default().to_text(&PLAIN), "");
 }
 
 proptest! {
@@ -57,7 +57,7 @@ proptest! {
         }
         let text = table.to_text(&Style { width: Some(width), colour: false });
         for line in text.lines() {
-            prop_assert!(line.chars().count() <= width, "{line:?}");
+            prop_assert!(get_line_width(line) <= width, "{line:?}");
             prop_assert!(!line.ends_with(' '));
         }
     }
@@ -72,4 +72,24 @@ fn long_times_are_in_units_that_people_read() {
     assert_eq!(texts, expected);
     assert_eq!(microseconds(f64::NAN), "-");
     assert_eq!(microseconds(f64::INFINITY), "-");
+}
+
+#[test]
+fn wide_and_coloured_cells_stand_under_their_headings() {
+    let mut table = Table::new([
+        Column::word("name"),
+        Column::number("x"),
+        Column::text("of"),
+    ]);
+    let red = Cell::from("区域").coloured(Colour::Red);
+    table.push([red, "1".into(), "a long text".into()]);
+    let style = Style {
+        width: Some(17),
+        colour: true,
+    };
+    assert_eq!(
+        table.to_text(&style),
+        "\u{1b}[2mname\u{1b}[0m  \u{1b}[2mx\u{1b}[0m  \u{1b}[2mof\u{1b}[0m\n\
+         \u{1b}[31m区域\u{1b}[0m  1  a long …\n",
+    );
 }
