@@ -10,7 +10,8 @@ use crate::served::Served;
 use crate::target::{self, NQN};
 
 /// The name of the guest as a host, as its init has it.
-pub(crate) const GUEST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000001";
+pub(crate) const GUEST_NQN: &str =
+    "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000001";
 /// The name of zonelab as a host.
 const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:5a4f4e45-4c41-4220-8755-455354000003";
 /// Each hash function and each group, in the names that both ends have for them.

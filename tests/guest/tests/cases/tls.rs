@@ -13,7 +13,10 @@ use crate::killed::{LIMIT, PATIENCE, StoreFile, expect_kept, keep_and_write};
 use crate::served::Served;
 
 /// Derives keys of TLS with OpenSSL.
-const DERIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/auth/tests/psk.sh");
+const DERIVE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/auth/tests/psk.sh"
+);
 /// What the drive is served as.
 const NQN: &str = "nqn.2024-01.io.github.zonelab:guest-tls";
 
@@ -51,11 +54,13 @@ fn tls_keys() -> Result<[TlsKey; 2]> {
 
 /// Starts what does the handshakes for the kernel.
 fn start_tlshd(guest: &mut Guest) -> Result<()> {
-    guest.ok("set -e
+    guest.ok(
+        "set -e
         modprobe tls
         modprobe nvme_tcp
         printf '[authenticate]\\nkeyrings=.nvme\\n' > /run/tlshd.conf
-        setsid /later/tlshd --stderr --config /run/tlshd.conf > /run/tlshd.log 2>&1 < /dev/null &")?;
+        setsid /later/tlshd --stderr --config /run/tlshd.conf > /run/tlshd.log 2>&1 < /dev/null &",
+    )?;
     Ok(())
 }
 
