@@ -284,3 +284,62 @@ fn a_wrong_file_of_keys_leaves_no_store_behind() {
     assert!(!store.exists());
     std::fs::remove_file(&keys).unwrap();
 }
+
+/// The unit of systemd: its command line, with other places and ports, is one that serves.
+#[test]
+fn the_unit_has_a_command_line_that_is_understood() {
+    let unit = include_str!("../../../contrib/zonelab.service").replace("\\\n", " ");
+    let start = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let place = scratch("unit");
+    std::fs::create_dir_all(&place).unwrap();
+    let here = place.to_str().unwrap();
+    let secret = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+    for (name, text) in [
+        ("tls-keys", format!("{HOST} {KEY}\n")),
+        ("host-keys", format!("{HOST} {secret}\n")),
+        (
+            "hosts.toml",
+            format!("[[host]]\nnqn = \"{HOST}\"\nnamespaces = [1]\n"),
+        ),
+    ] {
+        write_private(&place.join(name), &text);
+    }
+    let words = start.unwrap().split_whitespace().map(|word| {
+        let word = word
+            .replace("${STATE_DIRECTORY}", here)
+            .replace("${RUNTIME_DIRECTORY}", here)
+            .replace("/etc/zonelab", here)
+            .replace("zn540", "small-zones");
+        on_a_free_port(&word)
+    });
+    let mut words = words.collect::<Vec<_>>().into_iter();
+    assert_eq!(words.next().as_deref(), Some("/usr/bin/zonelab"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonelab"));
+    command.args(words).arg("--json").stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let said: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(said["authentication"], true, "{line}");
+    assert!(
+        said["tls_port"].is_u64() && said["web"].is_string(),
+        "{line}"
+    );
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(sent.success());
+    assert!(child.wait().unwrap().success(), "it ends in good order");
+    std::fs::remove_dir_all(&place).unwrap();
+}
+
+/// `ADDR:PORT` with any free port of the loopback instead; other words as they are.
+fn on_a_free_port(word: &str) -> String {
+    match word.parse::<std::net::SocketAddr>() {
+        Ok(_) => "127.0.0.1:0".to_owned(),
+        Err(_) => word.to_owned(),
+    }
+}
