@@ -10,7 +10,7 @@ use super::cell::{Cell, Serial};
 use super::counts::{add, count};
 use super::dice::Dice;
 use super::events::Known;
-use super::host::{Around, DEPTH, Next, Work};
+use super::host::{Around, DEPTH, Next, Work, is_too_late};
 use super::link::{Link, Lost};
 use super::pattern::{BLOCK, Block, Found};
 
@@ -205,6 +205,9 @@ impl Work for BlockHost {
 
     fn ended(&mut self, completion: Completion, around: &Around<'_>) -> Next {
         let pending = self.take(completion.tag.0 as usize);
+        if is_too_late(&completion, around) {
+            return Next::GoOn;
+        }
         let status = completion.status;
         assert_eq!(status, Status::SUCCESS, "{pending:?} of host {}", self.host);
         let counts = &around.stage.counts;

@@ -31,6 +31,7 @@ counts! {
     refusals: "times that it could not",
     losses: "times that a host lost its connection",
     unanswered: "commands that got no answer",
+    too_late: "commands that came when their queue had ended",
     lost_blocks: "acknowledged blocks lost that nobody had flushed",
     single_bytes: "bytes sent one at a time",
     delays: "delays",

@@ -2,8 +2,10 @@
 //! everything when it is calm.
 
 use zonelab_device::Completion;
+use zonelab_nvme::Status;
 
 use super::arena::Arena;
+use super::counts::add;
 use super::dice::Dice;
 use super::link::{Link, Lost};
 use super::stage::{Beat, Phase, Stage};
@@ -32,6 +34,14 @@ pub(crate) enum Next {
     GoOn,
     /// What was lost earlier got in the way: look at the drive again.
     Look,
+}
+
+/// Whether a command came after its queue had ended, in the moment before the connection ends
+/// too. Nothing of it has happened.
+pub(crate) fn is_too_late(completion: &Completion, around: &Around<'_>) -> bool {
+    let is_too_late = completion.status == Status::ABORTED_SQ_DELETION;
+    add(&around.stage.counts.too_late, is_too_late.into());
+    is_too_late
 }
 
 /// What a host does, and what it knows. A violation of what the drive promises is a panic.

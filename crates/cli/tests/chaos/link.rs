@@ -178,7 +178,12 @@ impl Link {
         self.submit(op, 0, data)?;
         let mut done = Vec::new();
         self.next(stage, beat, &mut done)?;
-        Ok(done.pop().expect("a command has ended"))
+        let completion = done.pop().expect("a command has ended");
+        match completion.status {
+            // The queue had ended, and its connection does so too.
+            Status::ABORTED_SQ_DELETION => Err(Lost),
+            _ => Ok(completion),
+        }
     }
 
     /// Leaves in good order.

@@ -8,7 +8,7 @@ use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendActi
 use super::counts::{add, count};
 use super::dice::Dice;
 use super::events::Known;
-use super::host::{Around, DEPTH, Next, Work};
+use super::host::{Around, DEPTH, Next, Work, is_too_late};
 use super::link::{Link, Lost};
 use super::pattern::{BLOCK, Block};
 use super::zone::{Doubt, Zone};
@@ -312,6 +312,9 @@ impl Work for ZonedHost {
 
     fn ended(&mut self, completion: Completion, around: &Around<'_>) -> Next {
         let pending = self.take(completion.tag.0 as usize);
+        if is_too_late(&completion, around) {
+            return Next::GoOn;
+        }
         if !completion.status.is_success() {
             return self.failed(completion.status, &pending);
         }
