@@ -1,4 +1,5 @@
-//! The guest: a kernel and an initramfs from packages of Debian 12, and `tlshd` from Debian 13.
+//! The guest: a kernel and an initramfs from packages of Debian 12, and what TLS takes from
+//! Debian 13.
 //!
 //! Nothing is installed. `apt-get` downloads the packages with lists and a
 //! cache of its own below the directory of the build, `dpkg-deb` unpacks them
@@ -39,12 +40,12 @@ const PACKAGES: [&str; 12] = [
 /// Packages that are wanted without what they depend on: the window program
 /// beside `zbd` would bring a desktop.
 const ALONE: [&str; 1] = ["zbd-utils"];
-/// The package with [`TLSHD`].
-const KTLS_UTILS: &str = "ktls-utils";
-/// What does the handshakes of TLS for the kernel. It is of Debian 13, and so are its
-/// libraries: all of them are in a directory of their own, [`LATER`].
-const TLSHD: &str = "tlshd";
-/// Where the guest has what is of Debian 13.
+/// Packages of Debian 13: what does the handshakes of TLS for the kernel, and an nvme-cli that
+/// asks for TLS.
+const LATER_PACKAGES: [&str; 2] = ["ktls-utils", "nvme-cli"];
+/// Programs of these.
+const LATER_PROGRAMS: [&str; 2] = ["nvme", "tlshd"];
+/// Where the guest has them, with libraries of their own.
 const LATER: &str = "later";
 
 /// Programs that go into the guest.
@@ -207,7 +208,7 @@ pub fn build(directory: &Path) -> Result<()> {
     let tree = unpacked(&apt, directory.join("root"))?;
     let later = Apt::new(directory.join("apt-later"), TRIXIE)?;
     later.update()?;
-    later.download_all(&[KTLS_UTILS])?;
+    later.download_all(&LATER_PACKAGES)?;
     let later = unpacked(&later, directory.join("root-later"))?;
     for kernel in Kernel::ALL {
         let directory = directory.join(kernel.name());
@@ -228,9 +229,16 @@ fn unpacked(apt: &Apt, root: PathBuf) -> Result<Tree> {
 
 /// All that decides what is in an image, but for the versions of packages.
 fn recipe() -> String {
-    let lists = [&PACKAGES[..], &ALONE[..], &PROGRAMS[..], &MODULES[..]];
+    let lists = [
+        &PACKAGES[..],
+        &ALONE[..],
+        &PROGRAMS[..],
+        &MODULES[..],
+        &LATER_PACKAGES[..],
+        &LATER_PROGRAMS[..],
+    ];
     let lists: Vec<String> = lists.iter().map(|list| list.join(" ")).collect();
-    format!("{}\n{KTLS_UTILS} {TLSHD}\n{INIT}", lists.join("\n"))
+    format!("{}\n{INIT}", lists.join("\n"))
 }
 
 fn build_kernel(
@@ -287,19 +295,23 @@ fn build_kernel(
 }
 
 /// Adds what is of Debian 13. Its programs are started by their own loader, which finds their
-/// own libraries: `/later/tlshd`.
+/// own libraries: `/later/nvme`.
 fn add_later(archive: &mut Archive, later: &Tree) -> Result<()> {
-    let source = later.program(TLSHD)?;
-    archive.file(&format!("{LATER}/bin/{TLSHD}"), &later.read(&source)?, true);
-    for library in later.libraries(vec![source])? {
+    let mut programs = Vec::new();
+    for name in LATER_PROGRAMS {
+        let source = later.program(name)?;
+        archive.file(&format!("{LATER}/bin/{name}"), &later.read(&source)?, true);
+        programs.push(source);
+        let script = format!(
+            "#!/bin/sh\n\
+             cd /{LATER}\n\
+             exec ./{LOADER_PLACE} --library-path ./{PLACE} ./bin/{name} \"$@\"\n"
+        );
+        archive.file(&format!("{LATER}/{name}"), script.as_bytes(), true);
+    }
+    for library in later.libraries(programs)? {
         let content = later.read(&library.source)?;
         archive.file(&format!("{LATER}/{}", library.place), &content, true);
     }
-    let script = format!(
-        "#!/bin/sh\n\
-         cd /{LATER}\n\
-         exec ./{LOADER_PLACE} --library-path ./{PLACE} ./bin/{TLSHD} \"$@\"\n"
-    );
-    archive.file(&format!("{LATER}/{TLSHD}"), script.as_bytes(), true);
     Ok(())
 }

@@ -31,6 +31,7 @@ pub(crate) fn modules(guest: &mut Guest, _: &Image) -> Result<()> {
 pub(crate) fn programs(guest: &mut Guest, _: &Image) -> Result<()> {
     for script in [
         "nvme version",
+        "/later/nvme version",
         "/later/tlshd --version",
         "keyctl --version",
         "fio --version",

@@ -109,9 +109,19 @@ impl Served {
 
     /// The same, with options of `nvme connect`.
     pub(crate) fn connect_with(&self, guest: &mut Guest, options: &str) -> Result<String> {
+        self.connect_by(guest, "nvme", options)
+    }
+
+    /// The same, by another nvme-cli.
+    pub(crate) fn connect_by(
+        &self,
+        guest: &mut Guest,
+        program: &str,
+        options: &str,
+    ) -> Result<String> {
         guest.ok("modprobe nvme_tcp")?;
         let (at, nqn) = (self.at(), &self.nqn);
-        guest.ok(&format!("nvme connect {at} -n {nqn} {options}"))?;
+        guest.ok(&format!("{program} connect {at} -n {nqn} {options}"))?;
         let find = format!(
             "for c in /sys/class/nvme/nvme*; do
                 [ \"$(cat $c/subsysnqn)\" = {} ] || continue

@@ -17,6 +17,8 @@ const DERIVE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../crates/auth/tests/psk.sh"
 );
+/// An nvme-cli that asks for TLS.
+const NVME: &str = "/later/nvme";
 /// What the drive is served as.
 const NQN: &str = "nqn.2024-01.io.github.zonelab:guest-tls";
 
@@ -59,7 +61,8 @@ fn start_tlshd(guest: &mut Guest) -> Result<()> {
         modprobe tls
         modprobe nvme_tcp
         printf '[authenticate]\\nkeyrings=.nvme\\n' > /run/tlshd.conf
-        setsid /later/tlshd --stderr --config /run/tlshd.conf > /run/tlshd.log 2>&1 < /dev/null &",
+        setsid /later/tlshd --stderr --config /run/tlshd.conf > /run/tlshd.log 2>&1 < /dev/null &
+        echo $! > /run/tlshd.pid",
     )?;
     Ok(())
 }
@@ -136,13 +139,13 @@ pub(crate) fn survives_a_kill_with_other_keys(guest: &mut Guest) -> Result<()> {
     start_tlshd(guest)?;
 
     let served = files.serve(&old, &secrets[0])?;
-    let connect = format!("nvme connect {} -n {NQN} --tls", served.at());
+    let connect = format!("{NVME} connect {} -n {NQN} --tls", served.at());
     // Without a key of TLS, and without one of its own.
     guest.fails(&format!("{connect} --dhchap-secret={}", secrets[0]))?;
     insert(guest, &old)?;
     guest.fails(&connect)?;
     let with = |secret: &str| format!("--tls --dhchap-secret={secret} {PATIENCE}");
-    let controller = served.connect_with(guest, &with(&secrets[0]))?;
+    let controller = served.connect_by(guest, NVME, &with(&secrets[0]))?;
     let block = Drive::open(guest, &controller, 1, None)?.block();
     let writer = keep_and_write(guest, &block)?;
 
@@ -163,10 +166,10 @@ pub(crate) fn survives_a_kill_with_other_keys(guest: &mut Guest) -> Result<()> {
     guest.ok_for(LIMIT, "umount /mnt")?;
     served.disconnect(guest)?;
 
-    let controller = served.connect_with(guest, &with(&secrets[1]))?;
+    let controller = served.connect_by(guest, NVME, &with(&secrets[1]))?;
     let block = Drive::open(guest, &controller, 1, None)?.block();
     expect_kept(guest, &block)?;
     served.disconnect(guest)?;
-    guest.ok("pkill -f bin/tlshd")?;
+    guest.ok("kill \"$(cat /run/tlshd.pid)\"")?;
     Ok(())
 }
