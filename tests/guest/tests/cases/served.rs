@@ -7,6 +7,8 @@ pub(crate) mod ftl;
 pub(crate) mod jobs;
 pub(crate) mod placement;
 
+use std::cell::Cell;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -14,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use zonelab_guest_tests::{Drive, Guest};
+use zonelab_guest_tests::{Drive, Guest, host};
 
 /// Where the guest finds what listens on the loopback of its host.
 const HOST: &str = "10.0.2.2";
@@ -32,6 +34,10 @@ pub(crate) fn program() -> Result<PathBuf> {
 /// A drive that is served, and ends with this value.
 pub(crate) struct Served {
     process: Child,
+    /// What it logs, which stays if the case fails.
+    log: PathBuf,
+    /// Whether the case has ended it, or disconnected the guest in good order.
+    is_through: Cell<bool>,
     pub(crate) port: u64,
     pub(crate) nqn: String,
     /// Its port for TLS, if it has one.
@@ -55,17 +61,20 @@ impl Served {
     pub(crate) fn start_at(port: u64, options: &[&str]) -> Result<Self> {
         let program = program()?;
         let listen = format!("127.0.0.1:{port}");
+        let log = host::temporary("serve.log");
         let mut process = Command::new(&program)
             .args(["serve", PROFILE, "--listen", &listen, "--json"])
             .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(File::create(&log)?)
             .spawn()
             .with_context(|| program.display().to_string())?;
         let output = process.stdout.take().context("no output")?;
         let mut served = Self {
             process,
+            log,
+            is_through: Cell::new(true),
             port: 0,
             nqn: String::new(),
             tls_port: None,
@@ -121,6 +130,7 @@ impl Served {
     ) -> Result<String> {
         guest.ok("modprobe nvme_tcp")?;
         let (at, nqn) = (self.at(), &self.nqn);
+        self.is_through.set(false);
         guest.ok(&format!("{program} connect {at} -n {nqn} {options}"))?;
         let find = format!(
             "for c in /sys/class/nvme/nvme*; do
@@ -164,26 +174,37 @@ impl Served {
         ensure!(sent.success(), "no signal for {pid}");
         let ended = self.process.wait()?;
         ensure!(ended.success(), "it ended with {ended}");
+        self.is_through.set(true);
         Ok(())
     }
 
     /// Ends it as SIGKILL does: at once.
     pub(crate) fn kill(&mut self) -> Result<()> {
+        let ended = self.process.try_wait()?;
+        ensure!(ended.is_none(), "it ended by itself: {ended:?}");
         self.process.kill()?;
         self.process.wait()?;
+        self.is_through.set(true);
         Ok(())
     }
 
     /// Disconnects the guest.
     pub(crate) fn disconnect(&self, guest: &mut Guest) -> Result<()> {
         guest.ok(&format!("nvme disconnect -n {}", self.nqn))?;
+        self.is_through.set(true);
         Ok(())
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        if self.is_through.get() {
+            let _ = std::fs::remove_file(&self.log);
+        } else {
+            // It may have ended by itself.
+            let (ended, log) = (self.process.try_wait(), self.log.display());
+            eprintln!("a case ended before its server, {ended:?}, whose log is {log}");
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -56,14 +56,12 @@ fn tls_keys() -> Result<[TlsKey; 2]> {
 
 /// Starts what does the handshakes for the kernel.
 fn start_tlshd(guest: &mut Guest) -> Result<()> {
-    guest.ok(
-        "set -e
+    guest.ok("set -e
         modprobe tls
         modprobe nvme_tcp
         printf '[authenticate]\\nkeyrings=.nvme\\n' > /run/tlshd.conf
         setsid /later/tlshd --stderr --config /run/tlshd.conf > /run/tlshd.log 2>&1 < /dev/null &
-        echo $! > /run/tlshd.pid",
-    )?;
+        echo $! > /run/tlshd.pid")?;
     Ok(())
 }
 
