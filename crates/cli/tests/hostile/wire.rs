@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use sha2::Sha256;
 
 pub(crate) const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
@@ -156,7 +156,9 @@ pub(crate) struct Wire {
 impl Wire {
     /// A connection from the loopback address that ends with these.
     pub(crate) fn from(source: [u8; 2], to: SocketAddr) -> io::Result<Self> {
-        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        // A server that is started meanwhile does not get it too.
+        let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
         let own = Ipv4Addr::new(127, 0, source[0], source[1]);
         rustix::net::bind(&socket, &SocketAddrV4::new(own, 0))?;
         let IpAddr::V4(ip) = to.ip() else {
