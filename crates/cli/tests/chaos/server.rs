@@ -68,7 +68,9 @@ pub(crate) struct Footprint {
 
 /// `zonelab ARGS...` in a directory.
 fn zonelab(directory: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zonelab"));
+    let own = || env!("CARGO_BIN_EXE_zonelab").into();
+    let program = std::env::var_os("ZONELAB_UNDER_TEST").unwrap_or_else(own);
+    let mut command = Command::new(program);
     command.current_dir(directory).args(args);
     command
 }
