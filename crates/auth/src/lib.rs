@@ -31,7 +31,7 @@ mod tls;
 pub use calculation::{Calculation, Outcome};
 pub use controller::Controller;
 pub use host::Host;
-pub use tls::{IdentityVersion, NamesTooLong, TlsKey, TlsNames};
+pub use tls::{Derivation, IdentityVersion, NamesTooLong, TlsKey, TlsNames};
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use zonelab_nvme::auth::{DhGroup, FailureExplanation, Hash, Secret};

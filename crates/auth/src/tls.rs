@@ -38,6 +38,18 @@ pub enum IdentityVersion {
     V1,
 }
 
+/// How a key of TLS follows from a configured key.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Derivation {
+    /// As the specification says.
+    #[default]
+    Specified,
+    /// As libnvme 1.13 does, that of Debian 13 (libnvme issue 1040). What stands in place of
+    /// the structure of HKDF-Expand-Label is the length of the key in two bytes, the lower one
+    /// first, and then label and context without their lengths.
+    Libnvme,
+}
+
 /// Two names that make an identity of version 0 of more than 255 bytes, of which no key can
 /// be derived.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +71,7 @@ pub struct TlsKey {
 }
 
 impl TlsKey {
-    /// Derives the key of TLS from a configured one.
+    /// Derives the key of TLS from a configured one, as the specification says.
     ///
     /// # Errors
     /// [`NamesTooLong`].
@@ -68,9 +80,22 @@ impl TlsKey {
         names: TlsNames<'_>,
         version: IdentityVersion,
     ) -> Result<Self, NamesTooLong> {
+        Self::derive_as(psk, names, version, Derivation::Specified)
+    }
+
+    /// The same in one of the ways in which keys are derived.
+    ///
+    /// # Errors
+    /// [`NamesTooLong`].
+    pub fn derive_as(
+        psk: &Psk,
+        names: TlsNames<'_>,
+        version: IdentityVersion,
+        derivation: Derivation,
+    ) -> Result<Self, NamesTooLong> {
         let TlsNames { hostnqn, subnqn } = names;
         let (hash, number) = (psk.hash(), psk.hash().0);
-        let retained = retained(psk, hostnqn)?;
+        let retained = retained(psk, hostnqn, derivation)?;
         let (identity, context) = match version {
             IdentityVersion::V0 => {
                 let identity = format!("NVMe0R{number:02} {hostnqn} {subnqn}");
@@ -87,7 +112,7 @@ impl TlsKey {
                 (identity, format!("{number:02} {digest}"))
             }
         };
-        let key = expand_label(hash, &retained, "nvme-tls-psk", &context)?;
+        let key = expand(derivation, hash, &retained, ("nvme-tls-psk", &context))?;
         Ok(Self {
             identity,
             hash,
@@ -112,35 +137,50 @@ impl fmt::Debug for TlsKey {
 }
 
 /// The retained key of a configured one.
-fn retained(psk: &Psk, hostnqn: &str) -> Result<Zeroizing<Vec<u8>>, NamesTooLong> {
+fn retained(
+    psk: &Psk,
+    hostnqn: &str,
+    derivation: Derivation,
+) -> Result<Zeroizing<Vec<u8>>, NamesTooLong> {
     match psk.transform() {
         None => Ok(Zeroizing::new(psk.key().to_vec())),
-        Some(hash) => expand_label(hash, psk.key(), "HostNQN", hostnqn),
+        Some(hash) => expand(derivation, hash, psk.key(), ("HostNQN", hostnqn)),
     }
 }
 
-/// HKDF-Extract without salt, then HKDF-Expand-Label to the length of the hash function.
-fn expand_label(
+/// HKDF-Extract without salt, then HKDF-Expand-Label, or what libnvme has in its place, to the
+/// length of the hash function.
+fn expand(
+    derivation: Derivation,
     hash: Hash,
     key: &[u8],
-    label: &str,
-    context: &str,
+    (label, context): (&str, &str),
 ) -> Result<Zeroizing<Vec<u8>>, NamesTooLong> {
     let length = hash.bytes().unwrap_or(32);
     let extracted = Zeroizing::new(mac(hash, &vec![0; length.into()], &[key]));
     let short = |bytes: usize| u8::try_from(bytes).map_err(|_| NamesTooLong { bytes });
     const TLS13: &str = "tls13 ";
-    let info = [
-        &u16::from(length).to_be_bytes()[..],
-        &[short(TLS13.len() + label.len())?],
-        TLS13.as_bytes(),
-        label.as_bytes(),
-        &[short(context.len())?],
-        context.as_bytes(),
-        // HKDF-Expand: its first block is all of the output.
-        &[1],
-    ];
-    Ok(Zeroizing::new(mac(hash, &extracted, &info)))
+    let (label, context) = (label.as_bytes(), context.as_bytes());
+    // HKDF-Expand: its first block is all of the output.
+    const FIRST: &[u8] = &[1];
+    let expanded = match derivation {
+        Derivation::Specified => {
+            let length = u16::from(length).to_be_bytes();
+            let (of_label, of_context) = (short(TLS13.len() + label.len())?, short(context.len())?);
+            let info = [&length, &[of_label][..], TLS13.as_bytes(), label];
+            mac(
+                hash,
+                &extracted,
+                &[&info[..], &[&[of_context], context, FIRST]].concat(),
+            )
+        }
+        Derivation::Libnvme => {
+            let length = u16::from(length).to_le_bytes();
+            let info = [&length[..], TLS13.as_bytes(), label, context, FIRST];
+            mac(hash, &extracted, &info)
+        }
+    };
+    Ok(Zeroizing::new(expanded))
 }
 
 fn mac(hash: Hash, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
@@ -179,7 +219,7 @@ mod tests {
             let psk = Psk::parse(text).expect("a key");
             let number = psk.hash().0;
             let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-            let own = retained(&psk, NAMES.hostnqn).expect("a short name");
+            let own = retained(&psk, NAMES.hostnqn, Derivation::Specified).expect("a short name");
             assert_eq!(hex(&own), retained_hex);
             let names = format!("{} {}", NAMES.hostnqn, NAMES.subnqn);
             for (version, identity, key) in [
@@ -204,6 +244,37 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 4);
+    }
+
+    /// Of `nvme check-tls-key --insert` of Debian 13: see `tests/psk-libnvme.sh`.
+    const LIBNVME: &str = include_str!("../tests/psk-libnvme.txt");
+
+    #[test]
+    fn keys_of_libnvme_are_those_that_it_derives() {
+        let mut count = 0;
+        for line in LIBNVME.lines().filter(|line| !line.starts_with('#')) {
+            let [text, kind, of_digest, key] = line
+                .split(' ')
+                .collect::<Vec<_>>()
+                .try_into()
+                .expect("four words");
+            let psk = Psk::parse(text).expect("a key");
+            let version = match kind.starts_with("NVMe0R") {
+                true => IdentityVersion::V0,
+                false => IdentityVersion::V1,
+            };
+            let derived = TlsKey::derive_as(&psk, NAMES, version, Derivation::Libnvme);
+            let derived = derived.expect("there are no lengths");
+            let names = format!("{kind} {} {}", NAMES.hostnqn, NAMES.subnqn);
+            let identity = match of_digest {
+                "-" => names,
+                digest => format!("{names} {digest}"),
+            };
+            let hex: String = derived.key().iter().map(|b| format!("{b:02x}")).collect();
+            assert_eq!((derived.identity, &*hex), (identity, key));
+            count += 1;
+        }
+        assert_eq!(count, 6);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 #[cfg(feature = "tls")]
+use zonelab_auth::Derivation;
+#[cfg(feature = "tls")]
 use zonelab_nvme::auth::Psk;
 use zonelab_nvme::auth::Secret;
 use zonelab_nvme::identify::Nqn;
@@ -30,17 +32,22 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
 /// # Errors
 /// As [`read`].
 #[cfg(feature = "tls")]
-pub(crate) fn read_tls(path: &Path) -> Result<Vec<(String, Psk)>, Failure> {
-    const FORM: &str = "a line is HOSTNQN KEY; `nvme gen-tls-key` makes keys";
+pub(crate) fn read_tls(path: &Path) -> Result<Vec<(String, (Psk, Derivation))>, Failure> {
+    const FORM: &str = "a line is HOSTNQN KEY, or HOSTNQN KEY libnvme for a host whose libnvme \
+                        derives keys in a way of its own; `nvme gen-tls-key` makes keys";
     read_with(path, FORM, |line| {
         let Some((hostnqn, words)) = host(line)? else {
             return Ok(None);
         };
-        let [key] = words[..] else {
-            return Err("it has not one key".to_owned());
+        let (key, derivation) = match words[..] {
+            [key] => (key, Derivation::Specified),
+            [key, "libnvme"] => (key, Derivation::Libnvme),
+            // The words may be keys: they are not shown.
+            [_, _] => return Err("what follows the key is not libnvme".to_owned()),
+            _ => return Err("it has not one key".to_owned()),
         };
         let psk = Psk::parse(key).map_err(|problem| format!("the key is none: {problem}"))?;
-        Ok(Some((hostnqn, psk)))
+        Ok(Some((hostnqn, (psk, derivation))))
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use s2n_tls::enums::PskHmac;
-use zonelab_auth::{IdentityVersion, NamesTooLong, TlsKey, TlsNames};
+use zonelab_auth::{Derivation, IdentityVersion, NamesTooLong, TlsKey, TlsNames};
 use zonelab_nvme::auth::{Hash, Psk};
 use zonelab_nvme::fabrics::DISCOVERY_NQN;
 use zonelab_nvme::identify::Nqn;
@@ -16,6 +16,10 @@ pub struct HostPsk {
     pub hostnqn: String,
     /// Its key.
     pub psk: Psk,
+    /// How the host derives what it offers. With [`Derivation::Libnvme`] it is accepted as the
+    /// specification says too, where the identity tells one from the other: that of version 1
+    /// of a key that is not retained already.
+    pub derivation: Derivation,
 }
 
 /// Why keys cannot be those of a server.
@@ -39,7 +43,7 @@ pub struct Keys {
     /// Names of hosts by identity.
     hosts: BTreeMap<String, String>,
     /// Configured keys by the name of their host.
-    configured: BTreeMap<String, Psk>,
+    configured: BTreeMap<String, (Psk, Derivation)>,
 }
 
 impl Keys {
@@ -54,22 +58,35 @@ impl Keys {
             hosts: BTreeMap::new(),
             configured: BTreeMap::new(),
         };
-        for HostPsk { hostnqn, psk } in entries {
+        for of in entries {
+            let (hostnqn, psk) = (&of.hostnqn, &of.psk);
             if !Nqn::is_well_formed(hostnqn) {
                 return Err(KeysError::Nqn(hostnqn.clone()));
             }
             if keys.knows(hostnqn) {
                 return Err(KeysError::HostTwice(hostnqn.clone()));
             }
-            keys.configured.insert(hostnqn.clone(), psk.clone());
+            let derivation = of.derivation;
+            keys.configured
+                .insert(hostnqn.clone(), (psk.clone(), derivation));
             for subnqn in [subnqn, DISCOVERY_NQN] {
                 let names = TlsNames { hostnqn, subnqn };
-                let versions = [IdentityVersion::V1, IdentityVersion::V0];
-                for key in versions.map(|version| TlsKey::derive(psk, names, version)) {
+                let (v0, v1) = (IdentityVersion::V0, IdentityVersion::V1);
+                // What an identity stands for is what comes first here.
+                let ways = [
+                    (v1, derivation),
+                    (v0, derivation),
+                    (v1, Derivation::Specified),
+                ];
+                for (version, derivation) in ways {
+                    let key = TlsKey::derive_as(psk, names, version, derivation);
                     // Names that are too long for version 0 still have version 1.
                     let Ok(key) = key.map_err(|NamesTooLong { .. }| ()) else {
                         continue;
                     };
+                    if keys.hosts.contains_key(&key.identity) {
+                        continue;
+                    }
                     let refused = |error| KeysError::Refused(hostnqn.clone(), error);
                     keys.psks.push(of(&key).map_err(refused)?);
                     keys.hosts.insert(key.identity, hostnqn.clone());
@@ -121,4 +138,43 @@ fn of(key: &TlsKey) -> Result<s2n_tls::psk::Psk, s2n_tls::error::Error> {
         _ => PskHmac::SHA256,
     })?;
     builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: &str = "nqn.2026-01.a:host";
+    const SUB: &str = "nqn.2026-01.a:sub";
+
+    /// Identities that begin with `version`, of a key that is transformed or retained already.
+    fn identities(transform: Option<Hash>, derivation: Derivation, version: &str) -> Vec<String> {
+        let psk = Psk::new(transform, &[1; 32]).expect("a key");
+        let hostnqn = HOST.to_owned();
+        let entry = HostPsk {
+            hostnqn,
+            psk,
+            derivation,
+        };
+        let keys = Keys::new(&[entry], SUB).expect("one host");
+        assert_eq!(keys.psks.len(), keys.hosts.len());
+        let own = format!("{version}01 {HOST} {SUB}");
+        let identities = keys.hosts.into_keys();
+        identities.filter(|one| one.starts_with(&own)).collect()
+    }
+
+    #[test]
+    fn a_host_with_libnvme_is_accepted_as_specified_too_where_that_can_be_told() {
+        let (specified, libnvme) = (Derivation::Specified, Derivation::Libnvme);
+        let sha = Some(Hash::SHA_256);
+        let own = |transform, derivation| identities(transform, derivation, "NVMe1R");
+        assert_eq!(own(sha, specified).len(), 1);
+        assert_eq!(own(sha, libnvme).len(), 2);
+        assert!(own(sha, libnvme).contains(&own(sha, specified)[0]));
+        // The digest of a retained key is the same, whatever is derived of it.
+        assert_eq!(own(None, libnvme), own(None, specified));
+        for (transform, derivation) in [(sha, specified), (sha, libnvme), (None, libnvme)] {
+            assert_eq!(identities(transform, derivation, "NVMe0R").len(), 1);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use zonelab_auth::{IdentityVersion, TlsKey, TlsNames};
+use zonelab_auth::{Derivation, IdentityVersion, TlsKey, TlsNames};
 use zonelab_nvme::auth::{Hash, Psk};
 use zonelab_tls::{Admitted, Front, FrontLimits, HostPsk, Keys};
 
@@ -24,19 +24,28 @@ fn psk(byte: u8) -> Psk {
 }
 
 fn keys(byte: u8) -> Keys {
+    keys_as(byte, Derivation::Specified)
+}
+
+fn keys_as(byte: u8, derivation: Derivation) -> Keys {
     let entry = HostPsk {
         hostnqn: HOST.to_owned(),
         psk: psk(byte),
+        derivation,
     };
     Keys::new(&[entry], SUB).unwrap()
 }
 
 fn derived(byte: u8, version: IdentityVersion) -> TlsKey {
+    derived_as(byte, version, Derivation::Specified)
+}
+
+fn derived_as(byte: u8, version: IdentityVersion, derivation: Derivation) -> TlsKey {
     let names = TlsNames {
         hostnqn: HOST,
         subnqn: SUB,
     };
-    TlsKey::derive(&psk(byte), names, version).unwrap()
+    TlsKey::derive_as(&psk(byte), names, version, derivation).unwrap()
 }
 
 /// A front, and who was let in.
@@ -45,10 +54,14 @@ fn front() -> (Front, Receiver<Admitted>) {
 }
 
 fn front_with(limits: FrontLimits) -> (Front, Receiver<Admitted>) {
+    front_of(keys(1), limits)
+}
+
+fn front_of(keys: Keys, limits: FrontLimits) -> (Front, Receiver<Admitted>) {
     let (to, admitted) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let admit = move |peer: Admitted| to.send(peer).is_ok();
-    let front = Front::start(listener, keys(1), limits, admit).unwrap();
+    let front = Front::start(listener, keys, limits, admit).unwrap();
     (front, admitted)
 }
 
@@ -101,6 +114,57 @@ fn openssl_shows_its_key_by_either_identity() {
         assert_eq!(text, "of the server");
         let _ = child.kill();
         child.wait().unwrap();
+    }
+}
+
+/// A host of which it is said that libnvme derives its keys is let in by these, and by the one
+/// of the specification whose identity tells that it is one.
+#[test]
+fn a_host_of_libnvme_is_let_in_if_that_is_said_of_it() {
+    use Derivation::{Libnvme, Specified};
+    use IdentityVersion::{V0, V1};
+
+    let limits = FrontLimits {
+        handshake: Duration::from_secs(2),
+        ..FrontLimits::default()
+    };
+    for (said, ways) in [
+        (
+            Libnvme,
+            [
+                (V0, Libnvme, true),
+                (V1, Libnvme, true),
+                (V1, Specified, true),
+            ],
+        ),
+        (
+            Specified,
+            [
+                (V0, Libnvme, false),
+                (V1, Libnvme, false),
+                (V0, Specified, true),
+            ],
+        ),
+    ] {
+        let (front, admitted) = front_of(keys_as(1, said), limits);
+        for (version, derivation, is_let_in) in ways {
+            let key = derived_as(1, version, derivation);
+            let mut child = client(&front, &key, &["-tls1_3"]).spawn().unwrap();
+            // Without an end of its input it stays until it is let go.
+            let stdin = child.stdin.take();
+            let about = format!("{version:?} as {derivation:?} where {said:?} is said");
+            if is_let_in {
+                let peer = admitted.recv_timeout(PATIENCE).expect(&about);
+                assert_eq!(
+                    (peer.hostnqn.as_str(), &peer.identity),
+                    (HOST, &key.identity)
+                );
+                let _ = child.kill();
+            }
+            child.wait().unwrap();
+            assert!(admitted.try_recv().is_err(), "{about}");
+            drop(stdin);
+        }
     }
 }
 

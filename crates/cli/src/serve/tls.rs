@@ -15,7 +15,8 @@ pub(super) struct TlsArgs {
     /// Address to listen on for TLS 1.3, beside --listen
     #[arg(long, value_name = "ADDR:PORT", requires = "tls_key")]
     tls_listen: Option<SocketAddr>,
-    /// Let the hosts in this file in with TLS alone, whose keys it has: lines HOSTNQN KEY
+    /// Let the hosts in this file in with TLS alone, whose keys it has: lines HOSTNQN KEY, or
+    /// HOSTNQN KEY libnvme
     #[arg(long, value_name = "FILE", requires = "tls_listen")]
     tls_key: Option<PathBuf>,
 }
@@ -91,7 +92,11 @@ mod with {
         let entries = host_keys::read_tls(path)?;
         let entries = entries
             .into_iter()
-            .map(|(hostnqn, psk)| HostPsk { hostnqn, psk });
+            .map(|(hostnqn, (psk, derivation))| HostPsk {
+                hostnqn,
+                psk,
+                derivation,
+            });
         let entries: Vec<HostPsk> = entries.collect();
         let names = entries
             .iter()

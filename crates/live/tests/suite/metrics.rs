@@ -133,3 +133,31 @@ fn bad_namespaces_are_counted_once() {
         Some(4.0)
     );
 }
+
+/// The dashboard in `contrib` asks for nothing that there is not.
+#[test]
+fn the_dashboard_shows_metrics_that_there_are() {
+    const SOURCES: [&str; 2] = [
+        include_str!("../../src/metrics/mod.rs"),
+        include_str!("../../src/metrics/layer.rs"),
+    ];
+    let text = include_str!("../../../../contrib/grafana.json");
+    let dashboard: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels");
+    assert!(panels.len() > 10);
+    for panel in panels {
+        for target in panel["targets"].as_array().expect("targets") {
+            let expr = target["expr"].as_str().expect("an expression");
+            let names: Vec<&str> = expr
+                .split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+                .filter(|word| word.starts_with("zonelab_"))
+                .collect();
+            assert!(!names.is_empty(), "{expr}");
+            for name in names {
+                let name = format!("\"{}\"", name.trim_end_matches("_bucket"));
+                let is_there = SOURCES.iter().any(|source| source.contains(&name));
+                assert!(is_there, "{}: there is no {name}", panel["title"]);
+            }
+        }
+    }
+}

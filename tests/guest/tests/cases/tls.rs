@@ -30,7 +30,7 @@ struct TlsKey {
     derived: String,
 }
 
-/// Two keys: the same bytes as a retained and as a configured key.
+/// Two keys of the same bytes: as a retained and as a configured key.
 fn tls_keys() -> Result<[TlsKey; 2]> {
     let output = Command::new("sh").args([DERIVE, GUEST_NQN, NQN]).output()?;
     ensure!(output.status.success(), "{output:?}");
@@ -77,6 +77,22 @@ fn insert(guest: &mut Guest, key: &TlsKey) -> Result<()> {
     Ok(())
 }
 
+/// Has nvme-cli derive a key for the kernel, as its libnvme does.
+fn insert_by_nvme_cli(guest: &mut Guest, key: &TlsKey) -> Result<()> {
+    guest.ok(&format!(
+        "{NVME} check-tls-key --keydata={} --hostnqn={GUEST_NQN} --subsysnqn={NQN} --identity=1 \
+         --insert",
+        key.configured
+    ))?;
+    Ok(())
+}
+
+/// Takes all keys away from the kernel.
+fn remove_keys(guest: &mut Guest) -> Result<()> {
+    guest.ok("keyctl clear %keyring:.nvme")?;
+    Ok(())
+}
+
 /// The files of keys of a server.
 struct Files {
     scratch: Scratch,
@@ -93,7 +109,7 @@ impl Files {
         })
     }
 
-    /// A file with a key of the guest, which only its owner can read.
+    /// A file with what follows the guest's name, which only its owner can read.
     fn keys(&self, name: &str, key: &str) -> Result<PathBuf> {
         let path = self
             .scratch
@@ -103,11 +119,8 @@ impl Files {
     }
 
     /// Serves the drive over TLS to hosts that authenticate themselves as well.
-    fn serve(&self, tls: &TlsKey, secret: &str) -> Result<Served> {
-        let (tls, secrets) = (
-            self.keys("tls-keys", &tls.configured)?,
-            self.keys("secrets", secret)?,
-        );
+    fn serve(&self, tls: &str, secret: &str) -> Result<Served> {
+        let (tls, secrets) = (self.keys("tls-keys", tls)?, self.keys("secrets", secret)?);
         let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is text");
         let (tls, secrets) = (text(&tls)?, text(&secrets)?);
         let served = self.store.serve_with(
@@ -131,16 +144,17 @@ impl Files {
 /// other keys of both kinds. The host does not get in until it has these, and goes on then.
 pub(crate) fn survives_a_kill_with_other_keys(guest: &mut Guest) -> Result<()> {
     trust_the_kernel(guest)?;
-    let [old, new] = tls_keys()?;
+    let [new, old] = tls_keys()?;
     let secrets = [key(guest, 1)?, key(guest, 1)?];
     let files = Files::new()?;
     start_tlshd(guest)?;
 
-    let served = files.serve(&old, &secrets[0])?;
+    // nvme-cli makes the first key known to the kernel, OpenSSL the other one.
+    let served = files.serve(&format!("{} libnvme", old.configured), &secrets[0])?;
     let connect = format!("{NVME} connect {} -n {NQN} --tls", served.at());
     // Without a key of TLS, and without one of its own.
     guest.fails(&format!("{connect} --dhchap-secret={}", secrets[0]))?;
-    insert(guest, &old)?;
+    insert_by_nvme_cli(guest, &old)?;
     guest.fails(&connect)?;
     let with = |secret: &str| format!("--tls --dhchap-secret={secret} {PATIENCE}");
     let controller = served.connect_by(guest, NVME, &with(&secrets[0]))?;
@@ -150,10 +164,11 @@ pub(crate) fn survives_a_kill_with_other_keys(guest: &mut Guest) -> Result<()> {
     let mut served = served;
     served.kill()?;
     drop(served);
-    let served = files.serve(&new, &secrets[1])?;
+    let served = files.serve(&new.configured, &secrets[1])?;
     guest.ok("sleep 5")?;
     let state = guest.ok(&format!("cat /sys/class/nvme/{controller}/state"))?;
     ensure!(state.trim() == "connecting", "with the old keys: {state}");
+    remove_keys(guest)?;
     insert(guest, &new)?;
     let attribute = format!("/sys/class/nvme/{controller}/dhchap_secret");
     guest.ok(&format!("echo {} > {attribute}", secrets[1]))?;
