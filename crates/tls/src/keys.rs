@@ -58,15 +58,15 @@ impl Keys {
             hosts: BTreeMap::new(),
             configured: BTreeMap::new(),
         };
-        for of in entries {
-            let (hostnqn, psk) = (&of.hostnqn, &of.psk);
+        for entry in entries {
+            let (hostnqn, psk) = (&entry.hostnqn, &entry.psk);
             if !Nqn::is_well_formed(hostnqn) {
                 return Err(KeysError::Nqn(hostnqn.clone()));
             }
             if keys.knows(hostnqn) {
                 return Err(KeysError::HostTwice(hostnqn.clone()));
             }
-            let derivation = of.derivation;
+            let derivation = entry.derivation;
             keys.configured
                 .insert(hostnqn.clone(), (psk.clone(), derivation));
             for subnqn in [subnqn, DISCOVERY_NQN] {
