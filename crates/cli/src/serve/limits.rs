@@ -29,6 +29,10 @@ pub(super) struct LimitArgs {
     /// than 1 KiB/s for this long
     #[arg(long, value_name = "TIME", default_value = "30s")]
     stall: String,
+    /// When the server ends: the longest that commands which the drive works on may take, and
+    /// their answers; 0s ends at once
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    drain: String,
 }
 
 fn count() -> clap::builder::RangedI64ValueParser<u32> {
@@ -68,6 +72,7 @@ impl LimitArgs {
             strangers,
             address_strangers: strangers.div_ceil(2),
             stall: duration("--stall", &self.stall)?,
+            drain: duration("--drain", &self.drain)?,
             memory,
             ..Limits::default()
         })

@@ -105,6 +105,14 @@ impl<L: Layer> Subsystem<L> {
         }
     }
 
+    /// Commands that the drive or a format has, of queues that there are.
+    #[must_use]
+    pub fn in_drive(&self) -> u64 {
+        let queues = self.queues.iter().map(|(_, queue)| queue);
+        let open = queues.filter(|queue| queue.life == Life::Open);
+        open.map(|queue| u64::from(queue.in_drive)).sum()
+    }
+
     /// Bytes of data in the drive of commands whose queues are gone.
     #[must_use]
     pub const fn orphaned_bytes(&self) -> u64 {

@@ -96,6 +96,9 @@ impl Server {
         (address, host): (SocketAddr, Nqn),
         now: Nanos,
     ) -> bool {
+        if self.is_over {
+            return false;
+        }
         if !self.make_room(address.ip(), now) {
             self.turned_away += 1;
             let what = "turned away: as many connections as are allowed";
@@ -173,7 +176,7 @@ impl Server {
 
     /// Time limits.
     pub(super) fn tick(&mut self, backend: &mut impl Backend, now: Nanos) {
-        if !self.is_accepting {
+        if !self.is_accepting && !self.is_over {
             let mark = epoll::EventData::new_u64(LISTENER);
             let added = epoll::add(&self.epoll, &self.listener, mark, epoll::EventFlags::IN);
             self.is_accepting = added.is_ok();

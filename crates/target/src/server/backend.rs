@@ -54,6 +54,11 @@ pub trait Backend {
         0
     }
 
+    /// Commands that it works on, whose completions will come by themselves.
+    fn in_drive(&self) -> u64 {
+        0
+    }
+
     /// A calculation that the command just submitted needs.
     fn take_calculation(&mut self) -> Option<Calculation> {
         None
@@ -151,6 +156,10 @@ impl<L: Layer> Backend for Subsystem<L> {
 
     fn orphaned_bytes(&self) -> u64 {
         Self::orphaned_bytes(self)
+    }
+
+    fn in_drive(&self) -> u64 {
+        Self::in_drive(self)
     }
 
     fn take_calculation(&mut self) -> Option<Calculation> {

@@ -108,6 +108,8 @@ pub struct Limits {
     pub least_bytes_per_s: u64,
     /// Time that a peer has to close its side after the last PDU.
     pub linger: Nanos,
+    /// When the server ends: time for commands that the drive works on, and for their answers.
+    pub drain: Nanos,
     /// Data of commands.
     pub memory: Memory,
     /// Diffie-Hellman calculations of an address in a row; after that as many
@@ -126,6 +128,7 @@ impl Default for Limits {
             stall: Nanos::from_secs(30),
             least_bytes_per_s: 1024,
             linger: Nanos::from_secs(2),
+            drain: Nanos::from_secs(10),
             memory: Memory::default(),
             calculations: 64,
         }

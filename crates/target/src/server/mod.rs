@@ -21,6 +21,7 @@
 //! | `complaints`, `rates` | what is said of peers, and how often |
 //! | `peer`, `socket` | a connection with its socket |
 //! | `calls` | calls into the loop from other threads |
+//! | `ending` | what becomes of commands when the server ends |
 
 mod admission;
 mod backend;
@@ -30,6 +31,7 @@ mod calls;
 mod clock;
 mod commands;
 mod complaints;
+mod ending;
 mod lateness;
 mod limits;
 mod peer;
@@ -147,6 +149,10 @@ pub struct Server {
     last_arrival: Nanos,
     next_tick: Nanos,
     is_accepting: bool,
+    /// It takes no connections any more.
+    is_over: bool,
+    /// It reads nothing.
+    is_ending: bool,
     accepted: u64,
     turned_away: u64,
     broken: u64,
@@ -194,6 +200,8 @@ impl Server {
             last_arrival: Nanos::ZERO,
             next_tick: TICK,
             is_accepting: true,
+            is_over: false,
+            is_ending: false,
             accepted: 0,
             turned_away: 0,
             broken: 0,
@@ -235,6 +243,7 @@ impl Server {
         while !stop.load(Ordering::Relaxed) {
             self.turn(backend, &calls, &mut events)?;
         }
+        self.end(backend, &calls, &mut events)?;
         epoll::delete(&self.epoll, calls.bell())?;
         // Who waits is told that nobody answers.
         drop(calls);

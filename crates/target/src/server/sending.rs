@@ -135,8 +135,9 @@ impl Server {
         }
     }
 
-    /// Reads from a socket, or no longer.
+    /// Reads from a socket, or no longer. Nothing is read while the server ends.
     pub(super) fn watch_input(&mut self, index: usize, is_read: bool) {
+        let is_read = is_read && !self.is_ending;
         if let Some(Some(peer)) = self.peers.get_mut(index)
             && std::mem::replace(&mut peer.is_read, is_read) != is_read
         {

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,12 +15,23 @@ use zonelab_target::server::{Backend, Limits, Server, ServerReport, ServerSettin
 
 use crate::wire::{Dialect, by_transport, completion, in_capsule};
 
-/// Blocks of 512 bytes in memory; a command takes 200 us.
-#[derive(Default)]
+/// Blocks of 512 bytes in memory.
 struct Memory {
     bytes: Vec<u8>,
     pending: Vec<Done>,
     queues: u32,
+    shared: Arc<Shared>,
+}
+
+/// What the test and the drive tell each other.
+#[derive(Default)]
+struct Shared {
+    /// Commands that came.
+    taken: AtomicU64,
+    /// How often the server, which ends, has asked whether the drive works on something.
+    asked: AtomicU64,
+    /// No command ends; otherwise each takes 200 us.
+    holds: AtomicBool,
 }
 
 impl Backend for Memory {
@@ -69,15 +80,24 @@ impl Backend for Memory {
             spent: data,
             due: now + Nanos::from_us(200),
         });
+        self.shared.taken.fetch_add(1, Ordering::Relaxed);
     }
 
     fn recycle(&mut self, _data: Buf) {}
+
+    fn in_drive(&self) -> u64 {
+        self.shared.asked.fetch_add(1, Ordering::Relaxed);
+        self.pending.len() as u64
+    }
 
     fn next_event(&self) -> Option<Nanos> {
         self.pending.iter().map(|done| done.due).min()
     }
 
     fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, _closed: &mut Vec<QueueHandle>) {
+        if self.shared.holds.load(Ordering::Relaxed) {
+            return;
+        }
         done.extend(self.pending.extract_if(.., |done| done.due <= to));
     }
 }
@@ -85,22 +105,37 @@ impl Backend for Memory {
 struct Running {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     thread: JoinHandle<ServerReport>,
 }
 
 impl Running {
     fn start(settings: ServerSettings) -> Self {
+        Self::start_with(settings, false)
+    }
+
+    /// With a drive that may hold all commands until it is told to let them go.
+    fn start_with(settings: ServerSettings, holds: bool) -> Self {
         let mut server = Server::bind("127.0.0.1:0".parse().unwrap(), settings).unwrap();
         let address = server.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);
+        let shared = Arc::new(Shared::default());
+        shared.holds.store(holds, Ordering::Relaxed);
+        let mut memory = Memory {
+            bytes: Vec::new(),
+            pending: Vec::new(),
+            queues: 0,
+            shared: Arc::clone(&shared),
+        };
         let thread = std::thread::spawn(move || {
-            server.run(&mut Memory::default(), &flag).unwrap();
+            server.run(&mut memory, &flag).unwrap();
             server.report()
         });
         Self {
             address,
             stop,
+            shared,
             thread,
         }
     }
@@ -111,6 +146,21 @@ impl Running {
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         Host { stream, dialect }
+    }
+
+    /// Waits until the drive has got so many commands.
+    fn until_taken(&self, commands: u64) {
+        while self.shared.taken.load(Ordering::Relaxed) < commands {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends the server, and waits until it has begun to end.
+    fn begin_the_end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        while self.shared.asked.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
     }
 
     fn finish(self) -> ServerReport {
@@ -250,4 +300,56 @@ fn a_silent_peer_is_closed() {
         (report.connections.accepted, report.connections.broken),
         (1, 1)
     );
+}
+
+/// A write of 4 KiB that brings its data.
+fn small_write(host: &Host, cid: u16) -> Vec<u8> {
+    host.dialect
+        .capsule(in_capsule(0x01, cid, 4096), &[9; 4096])
+}
+
+/// What the drive works on is answered; what comes later is neither answered nor a reason to
+/// reset the connection, which would take answers away that its host has not read yet.
+#[test]
+fn what_the_drive_works_on_is_answered_before_the_server_ends() {
+    let running = Running::start_with(ServerSettings::default(), true);
+    let mut host = running.host(Dialect::default());
+    host.open();
+    for cid in 1..=2 {
+        host.send(&small_write(&host, cid));
+    }
+    running.until_taken(2);
+    running.begin_the_end();
+    host.send(&small_write(&host, 3));
+    running.shared.holds.store(false, Ordering::Relaxed);
+    for _ in 0..2 {
+        assert_eq!(host.receive()[0], 0x05);
+    }
+    let mut rest = Vec::new();
+    host.stream.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty(), "{rest:?}");
+    assert_eq!(running.shared.taken.load(Ordering::Relaxed), 2);
+    drop(host);
+    assert_eq!(running.finish().lateness[0].commands, 2);
+}
+
+#[test]
+fn a_server_ends_although_a_command_does_not() {
+    let limits = Limits {
+        drain: Nanos::from_ms(50),
+        ..Limits::default()
+    };
+    let settings = ServerSettings {
+        limits,
+        ..ServerSettings::default()
+    };
+    let running = Running::start_with(settings, true);
+    let mut host = running.host(Dialect::default());
+    host.open();
+    host.send(&small_write(&host, 1));
+    running.until_taken(1);
+    running.begin_the_end();
+    assert_eq!(host.stream.read(&mut [0; 8]).unwrap(), 0);
+    drop(host);
+    assert_eq!(running.finish().lateness[0].commands, 0);
 }
