@@ -1,6 +1,6 @@
 //! Which hosts `serve` lets in, and how they show who they are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use zonelab_auth::NoRandom;
 use zonelab_live::layer::Served;
@@ -30,6 +30,11 @@ impl AuthenticationArgs {
     /// Whether hosts have to authenticate themselves.
     pub(super) fn is_required(&self) -> bool {
         self.host_key.is_some()
+    }
+
+    /// The file of keys, if there is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.host_key.as_deref()
     }
 
     /// The file of keys, to be read again when it changes.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use zonelab_config::units::fmt_size;
 use zonelab_device::NamespaceId;
@@ -68,6 +68,11 @@ pub(super) struct LayerArgs {
 }
 
 impl LayerArgs {
+    /// The file that what hosts write is logged to, if there is to be one.
+    pub(super) fn log(&self) -> Option<&Path> {
+        self.ftl_log.as_deref()
+    }
+
     /// Starts the layer on the drive, if one was asked for.
     ///
     /// # Errors

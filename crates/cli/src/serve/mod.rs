@@ -8,6 +8,7 @@ mod limits;
 mod logs;
 mod output;
 mod reload;
+mod sandbox;
 mod store;
 mod tls;
 
@@ -109,6 +110,10 @@ pub(crate) struct Args {
     /// those of the loopback show them to whoever reaches them
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
+    /// Whether the server gives away what it does not need before anybody can reach it: files
+    /// and connections (Landlock), system calls (seccomp)
+    #[arg(long, value_enum, default_value_t = sandbox::Sandbox::Auto)]
+    sandbox: sandbox::Sandbox,
     #[command(flatten)]
     logs: logs::LogArgs,
     /// Faults and losses of power of the drive: a TOML file, see docs/models/faults.md
@@ -183,6 +188,8 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let tls = args.tls.check(&nqn)?;
     args.logs.start();
     let (drive, found) = store::drive(args, &config)?;
+    // Before the first thread that deals with what peers send.
+    sandbox::enter(args)?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;

@@ -1,7 +1,7 @@
 //! `serve --tls-listen ADDR:PORT --tls-key FILE`: TLS 1.3 on a port of its own.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use zonelab_live::layer::Served;
 use zonelab_target::server::{LoopHandle, Server};
@@ -37,6 +37,16 @@ pub(super) struct Bound {
 }
 
 impl TlsArgs {
+    /// The address of the port, if there is to be one.
+    pub(super) const fn listen(&self) -> Option<SocketAddr> {
+        self.tls_listen
+    }
+
+    /// The file of keys, if there is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.tls_key.as_deref()
+    }
+
     /// Reads the keys for the subsystem `subnqn`, if there is to be a port: before anything
     /// is made that a wrong file would leave behind.
     ///

@@ -35,6 +35,7 @@ mod schemas;
 mod scratch;
 mod search;
 mod serve_ftl;
+mod serve_sandbox;
 mod serve_web;
 mod shells;
 mod store;
