@@ -11,6 +11,8 @@ use zonelab_nvme::auth::Psk;
 use zonelab_nvme::auth::Secret;
 use zonelab_nvme::identify::Nqn;
 use zonelab_target::controller::HostSecret;
+#[cfg(feature = "tls")]
+use zonelab_tls::HostPsk;
 
 use crate::exit::Failure;
 
@@ -32,10 +34,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<HostSecret>, Failure> {
 /// # Errors
 /// As [`read`].
 #[cfg(feature = "tls")]
-pub(crate) fn read_tls(path: &Path) -> Result<Vec<(String, (Psk, Derivation))>, Failure> {
+pub(crate) fn read_tls(path: &Path) -> Result<Vec<HostPsk>, Failure> {
     const FORM: &str = "a line is HOSTNQN KEY, or HOSTNQN KEY libnvme for a host whose libnvme \
                         derives keys in a way of its own; `nvme gen-tls-key` makes keys";
-    read_with(path, FORM, |line| {
+    let entry = |line: &str| {
         let Some((hostnqn, words)) = host(line)? else {
             return Ok(None);
         };
@@ -47,8 +49,15 @@ pub(crate) fn read_tls(path: &Path) -> Result<Vec<(String, (Psk, Derivation))>, 
             _ => return Err("it has not one key".to_owned()),
         };
         let psk = Psk::parse(key).map_err(|problem| format!("the key is none: {problem}"))?;
-        Ok(Some((hostnqn, (psk, derivation))))
-    })
+        let entry = HostPsk {
+            hostnqn: hostnqn.clone(),
+            psk,
+            derivation,
+        };
+        Ok(Some((hostnqn, entry)))
+    };
+    let entries = read_with(path, FORM, entry)?;
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
 }
 
 fn read_with<T>(

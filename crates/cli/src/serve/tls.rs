@@ -91,7 +91,7 @@ mod with {
 
     use zonelab_nvme::identify::Nqn;
     use zonelab_target::server::{Limits, Present, keep_alive};
-    use zonelab_tls::{Admitted, Behind, Front, FrontLimits, HostPsk, Keys};
+    use zonelab_tls::{Admitted, Behind, Front, FrontLimits, Keys};
 
     use super::{Bound, Failure, LoopHandle, Served, Server, Watched};
     use crate::host_keys;
@@ -100,14 +100,6 @@ mod with {
     /// Keys of a file, and the names of their hosts.
     fn read(path: &Path, subnqn: &str) -> Result<(Keys, Vec<Nqn>), Failure> {
         let entries = host_keys::read_tls(path)?;
-        let entries = entries
-            .into_iter()
-            .map(|(hostnqn, (psk, derivation))| HostPsk {
-                hostnqn,
-                psk,
-                derivation,
-            });
-        let entries: Vec<HostPsk> = entries.collect();
         let names = entries
             .iter()
             .filter_map(|of| Nqn::new(&of.hostnqn))
