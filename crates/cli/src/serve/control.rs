@@ -232,18 +232,35 @@ impl Drop for ControlSocket {
 ///
 /// # Errors
 /// Somebody serves there, something else is there, or it cannot be made.
-pub(super) fn open(path: &Path, handle: LoopHandle<Served>) -> Result<ControlSocket, Failure> {
+pub(super) fn bind(path: &Path) -> Result<Bound, Failure> {
     let listener = listen(path).map_err(|error| {
         Failure::environment(anyhow::anyhow!("--control {}: {error}", path.display()))
     })?;
     let socket = ControlSocket {
         path: path.to_owned(),
     };
-    std::thread::Builder::new()
-        .name("control".to_owned())
-        .spawn(move || accept(&listener, &handle))
-        .map_err(Failure::environment)?;
-    Ok(socket)
+    Ok(Bound { listener, socket })
+}
+
+/// A socket that nobody answers yet.
+pub(super) struct Bound {
+    listener: UnixListener,
+    socket: ControlSocket,
+}
+
+impl Bound {
+    /// Answers clients until what this returns is dropped.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(super) fn answer(self, handle: LoopHandle<Served>) -> Result<ControlSocket, Failure> {
+        let Self { listener, socket } = self;
+        std::thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || accept(&listener, &handle))
+            .map_err(Failure::environment)?;
+        Ok(socket)
+    }
 }
 
 /// Listens at `path`. The socket gets its name when it has its mode.

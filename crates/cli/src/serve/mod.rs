@@ -188,6 +188,7 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let tls = args.tls.check(&nqn)?;
     args.logs.start();
     let (drive, found) = store::drive(args, &config)?;
+    let control = args.control.as_deref().map(control::bind).transpose()?;
     // Before the first thread that deals with what peers send.
     sandbox::enter(args)?;
     let mut server = Server::bind(args.listen, settings)
@@ -204,10 +205,8 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     }
     let stop = console::interruptible("what is being sent")?;
     let (handle, calls) = loop_calls().map_err(Failure::environment)?;
-    let control = args.control.as_deref();
-    let _socket = control
-        .map(|path| control::open(path, handle.clone()))
-        .transpose()?;
+    let control = control.map(|bound| bound.answer(handle.clone()));
+    let _socket = control.transpose()?;
     let limits = &settings.limits;
     let tls = tls.map(|bound| tls::answer(bound, limits, &mut server, handle.clone()));
     let (_front, keys) = tls.transpose()?.unzip();

@@ -33,26 +33,37 @@ pub(super) enum Sandbox {
 }
 
 /// System calls that no server needs: they fail with EPERM.
-const REFUSED: [libc::c_long; 31] = [
+const REFUSED: [libc::c_long; 43] = [
     libc::SYS_acct,
     libc::SYS_add_key,
+    libc::SYS_adjtimex,
     libc::SYS_bpf,
     libc::SYS_chroot,
+    libc::SYS_clock_adjtime,
     libc::SYS_clock_settime,
     libc::SYS_delete_module,
     libc::SYS_execve,
     libc::SYS_execveat,
     libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
     libc::SYS_init_module,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_file_load,
     libc::SYS_kexec_load,
     libc::SYS_keyctl,
     libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
     libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
     libc::SYS_perf_event_open,
     libc::SYS_personality,
+    libc::SYS_pidfd_getfd,
     libc::SYS_pivot_root,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -60,6 +71,7 @@ const REFUSED: [libc::c_long; 31] = [
     libc::SYS_reboot,
     libc::SYS_request_key,
     libc::SYS_setns,
+    libc::SYS_settimeofday,
     libc::SYS_swapoff,
     libc::SYS_swapon,
     libc::SYS_umount2,
@@ -68,7 +80,7 @@ const REFUSED: [libc::c_long; 31] = [
 ];
 
 /// Enters the sandbox. What the options name is still within reach: files that are read again,
-/// and the places of files, sockets and ports that are made later.
+/// and the places of files and ports that are made later.
 ///
 /// # Errors
 /// It is required, and the kernel cannot do all of it.
@@ -122,12 +134,8 @@ fn restrict(args: &Args) -> Result<RulesetStatus, RulesetError> {
         rules = within(rules, Path::new(RANDOM), AccessFs::ReadFile.into())?;
     }
     if let Some(socket) = &args.control {
-        let access = AccessFs::MakeSock
-            | AccessFs::MakeDir
-            | AccessFs::RemoveFile
-            | AccessFs::RemoveDir
-            | AccessFs::Refer;
-        rules = within(rules, &directory(socket), access)?;
+        // It is made already, and goes with the server.
+        rules = within(rules, &directory(socket), AccessFs::RemoveFile.into())?;
     }
     if let Some(log) = args.layer.log() {
         let access = AccessFs::MakeReg | AccessFs::WriteFile | AccessFs::ReadFile;

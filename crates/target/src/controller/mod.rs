@@ -202,6 +202,8 @@ impl Answer {
 #[derive(Debug)]
 pub struct Subsystem<L: Layer = NoLayer> {
     drive: FaultyDrive,
+    /// Nobody is heard any more: what the drive has is done, and nothing else.
+    is_ending: bool,
     /// `None`: hosts use the drive itself.
     layer: Option<L>,
     settings: SubsystemSettings,
@@ -276,6 +278,7 @@ impl<L: Layer> Subsystem<L> {
         let now = drive.drive().now();
         let mut subsystem = Self {
             drive,
+            is_ending: false,
             layer,
             settings,
             authentication: None,
@@ -391,7 +394,7 @@ impl<L: Layer> Subsystem<L> {
         [
             self.next_step(),
             ready,
-            self.alarm,
+            self.next_alarm(),
             self.next_turn(),
             at_once.then_some(self.now),
         ]
@@ -400,13 +403,26 @@ impl<L: Layer> Subsystem<L> {
         .min()
     }
 
+    /// When the time of a controller runs out. It does not while nobody is heard.
+    fn next_alarm(&self) -> Option<Nanos> {
+        self.alarm.filter(|_| !self.is_ending)
+    }
+
+    /// Says that no command will come any more. Those that wait for their host's turn end
+    /// unseen, and no controller ends because its host is not heard.
+    pub fn begin_to_end(&mut self) {
+        self.is_ending = true;
+        self.forget_all_turns();
+    }
+
     /// Goes on to `to`: completions to the end of `done`, and the queues whose
     /// connections must end (controller reset or shut down, keep alive expired,
     /// not authenticated) to the end of `closed`.
     pub fn advance(&mut self, to: Nanos, done: &mut Vec<Done>, closed: &mut Vec<QueueHandle>) {
         let to = to.max(self.now);
         loop {
-            let alarm = [self.alarm, self.next_turn()].into_iter().flatten().min();
+            let alarm = [self.next_alarm(), self.next_turn()];
+            let alarm = alarm.into_iter().flatten().min();
             let alarm = alarm.filter(|at| *at <= to);
             let until = alarm.map_or(to, |at| at.max(self.now));
             self.run_drive(until, done);

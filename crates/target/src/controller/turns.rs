@@ -133,6 +133,16 @@ impl<L: Layer> Subsystem<L> {
         }
     }
 
+    /// The same of all queues.
+    pub(super) fn forget_all_turns(&mut self) {
+        let pool = &mut self.pool;
+        for host in self.hosts.iter_mut().flat_map(|hosts| &mut hosts.0) {
+            let held = host.held.drain(..);
+            held.filter_map(|held| held.data)
+                .for_each(|data| pool.give(data));
+        }
+    }
+
     pub(super) fn forget_held(&mut self, held: Held) {
         if let Some(data) = held.data {
             self.pool.give(data);

@@ -188,7 +188,9 @@ impl Server {
             let Some(peer) = &mut self.peers[index] else {
                 continue;
             };
-            if let Some(what) = peer.overdue(&limits, now) {
+            // While nothing is read, nobody is to blame for what did not come.
+            let overdue = (!self.is_ending).then(|| peer.overdue(&limits, now));
+            if let Some(what) = overdue.flatten() {
                 let address = peer.address;
                 self.broken += 1;
                 self.complaints.misbehaved(now, address, what);

@@ -54,6 +54,9 @@ pub trait Backend {
         0
     }
 
+    /// No command will come any more.
+    fn begin_to_end(&mut self) {}
+
     /// Commands that it works on, whose completions will come by themselves.
     fn in_drive(&self) -> u64 {
         0
@@ -156,6 +159,10 @@ impl<L: Layer> Backend for Subsystem<L> {
 
     fn orphaned_bytes(&self) -> u64 {
         Self::orphaned_bytes(self)
+    }
+
+    fn begin_to_end(&mut self) {
+        Self::begin_to_end(self);
     }
 
     fn in_drive(&self) -> u64 {

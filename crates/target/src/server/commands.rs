@@ -74,6 +74,9 @@ impl Server {
 
     /// Goes on with connections that can, though nothing arrives.
     pub(super) fn go_on(&mut self, backend: &mut impl Backend, now: Nanos) {
+        if self.is_ending {
+            return;
+        }
         for index in std::mem::take(&mut self.unfinished) {
             if let Some(Some(peer)) = self.peers.get_mut(index) {
                 peer.is_unfinished = false;

@@ -9,7 +9,7 @@ use super::calls::LoopCalls;
 use super::{Backend, Server};
 use crate::tcp::End;
 
-/// How long hosts have to close their connections once all is answered. A connection that is
+/// How long hosts have at most to close their connections once all is answered. A connection that is
 /// closed while bytes of its host are unread takes answers from it that it has not read yet.
 const PARTING: Nanos = Nanos::from_secs(1);
 
@@ -27,6 +27,7 @@ impl Server {
         events: &mut Vec<epoll::Event>,
     ) -> io::Result<()> {
         (self.is_over, self.is_ending) = (true, true);
+        backend.begin_to_end();
         if std::mem::replace(&mut self.is_accepting, false) {
             epoll::delete(&self.epoll, &self.listener)?;
         }
@@ -44,7 +45,8 @@ impl Server {
             }
         }
         self.watch_inputs();
-        let until = self.clock.now().saturating_add(PARTING);
+        let parting = PARTING.min(self.settings.limits.drain);
+        let until = self.clock.now().saturating_add(parting);
         while self.peers.iter().any(Option::is_some) && self.clock.now() < until {
             self.turn(backend, calls, events)?;
         }

@@ -109,6 +109,7 @@ pub struct Limits {
     /// Time that a peer has to close its side after the last PDU.
     pub linger: Nanos,
     /// When the server ends: time for commands that the drive works on, and for their answers.
+    /// Hosts then have up to a second more to close their connections.
     pub drain: Nanos,
     /// Data of commands.
     pub memory: Memory,

@@ -324,7 +324,7 @@ impl Server {
         if is_busy
             || !self.gone.is_empty()
             || !self.senders.is_empty()
-            || !self.unfinished.is_empty()
+            || !self.is_ending && !self.unfinished.is_empty()
         {
             return Nanos::ZERO;
         }

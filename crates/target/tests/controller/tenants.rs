@@ -198,3 +198,18 @@ fn a_corrected_rate_counts_at_once() {
         assert!(pair.all.take(first.io, waits).is_some(), "it goes at once");
     }
 }
+
+/// What waits when the server ends is not carried out, however long that takes.
+#[test]
+fn what_waits_for_its_turn_at_the_end_is_not_carried_out() {
+    let mut pair = Pair::on(&divided(), bounded(1, 0));
+    let first = pair.first;
+    let entry = || read(1).to_entry().expect("it fits");
+    let goes = pair.all.send(first.io, entry(), None, BLOCK);
+    let waits = pair.all.send(first.io, entry(), None, BLOCK);
+    pair.all.subsystem.begin_to_end();
+    pair.all.run(pair.all.now + Nanos::from_secs(10));
+    assert!(pair.all.take(first.io, goes).is_some());
+    assert!(pair.all.take(first.io, waits).is_none());
+    assert_eq!(pair.all.subsystem.in_drive(), 0);
+}
