@@ -133,7 +133,7 @@ pub(crate) fn under_a_file_system(guest: &mut Guest) -> Result<()> {
     let served = file.serve(0)?;
     let controller = served.connect_with(guest, PATIENCE)?;
     let block = Drive::open(guest, &controller, 1, None)?.block();
-    let writer = keep_and_write(guest, &block)?;
+    let writer = keep_and_write(guest, &block, 30)?;
     let served = killed(guest, served, &file)?;
     guest.ok("touch /scratch/stop")?;
     guest.wait(&writer, LIMIT)?;
@@ -147,20 +147,20 @@ pub(crate) fn under_a_file_system(guest: &mut Guest) -> Result<()> {
     served.disconnect(guest)
 }
 
-/// Makes a Btrfs with files that are synchronised, and a writer that goes on until
+/// Makes a Btrfs with so many files that are synchronised, and a writer that goes on until
 /// `/scratch/stop` is there. It has synchronised some files when this returns.
-pub(crate) fn keep_and_write(guest: &mut Guest, block: &str) -> Result<Job> {
+pub(crate) fn keep_and_write(guest: &mut Guest, block: &str, files: u32) -> Result<Job> {
     make_btrfs(guest, block)?;
     mount_btrfs(guest, block)?;
-    guest.ok_for(
-        LIMIT,
+    let keep = format!(
         "set -e
         mkdir /mnt/kept
         cd /mnt/kept
-        for i in $(seq 30); do head -c $((i * 54321)) /dev/urandom > $i; done
+        for i in $(seq {files}); do head -c $((i * 54321)) /dev/urandom > $i; done
         sync
-        sha256sum * > /scratch/sums",
-    )?;
+        sha256sum * > /scratch/sums"
+    );
+    guest.ok_for(LIMIT, &keep)?;
     let writer = guest.spawn(
         "for i in $(seq 200); do
             head -c 1000000 /dev/urandom > /mnt/more$i && sync -f /mnt/more$i || exit 0
