@@ -84,7 +84,7 @@ impl Tree {
                 if sources.contains_key(&name) {
                     continue;
                 }
-                let source = self.library(&name);
+                let source = self.find_library(&name);
                 let source = source
                     .with_context(|| format!("{file} needs {name}, which no package brought"))?;
                 queue.push_back(source.clone());
@@ -103,7 +103,7 @@ impl Tree {
     }
 
     /// The place of a library.
-    fn library(&self, name: &str) -> Option<String> {
+    fn find_library(&self, name: &str) -> Option<String> {
         let mut places = LIBRARIES
             .iter()
             .map(|directory| format!("{directory}/{name}"));
@@ -112,7 +112,7 @@ impl Tree {
 
     /// The place of the program that loads them.
     pub(super) fn loader(&self) -> Result<String> {
-        self.library(LOADER)
+        self.find_library(LOADER)
             .context("no package brought the loader of programs")
     }
 
