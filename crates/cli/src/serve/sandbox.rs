@@ -109,7 +109,7 @@ pub(super) fn enter(args: &Args) -> Result<(), Failure> {
         error,
         "sandbox"
     );
-    let is_whole = of_landlock == "full" && of_seccomp == "full";
+    let is_whole = matches!(landlock, Ok(RulesetStatus::FullyEnforced)) && seccomp.is_ok();
     if args.sandbox == Sandbox::Required && !is_whole {
         return Err(Failure::environment(anyhow::anyhow!(
             "--sandbox required: Landlock is {of_landlock}, seccomp {of_seccomp}{}",

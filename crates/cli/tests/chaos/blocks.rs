@@ -10,7 +10,7 @@ use super::cell::{Cell, Serial};
 use super::counts::{add, count};
 use super::dice::Dice;
 use super::events::Known;
-use super::host::{Around, DEPTH, Next, Work, is_too_late};
+use super::host::{Around, DEPTH, Next, Work, is_too_late, settle};
 use super::link::{Link, Lost};
 use super::pattern::{BLOCK, Block, Found};
 
@@ -251,13 +251,7 @@ impl Work for BlockHost {
         let mut done = Vec::new();
         for at in (0..BLOCKS).step_by(READ_LBAS as usize) {
             self.read(link, at, READ_LBAS)?;
-            while link.in_flight() > 0 {
-                let got = link.next(around.stage, around.beat, &mut done);
-                for completion in done.drain(..) {
-                    self.ended(completion, around);
-                }
-                got?;
-            }
+            settle(self, link, &mut done, around)?;
         }
         Ok(())
     }

@@ -104,17 +104,30 @@ fn connected(
             next = Next::Look;
         }
     }
-    while link.in_flight() > 0 {
-        let seen = step(work, link, &mut done, around)?;
-        if seen == Next::Look {
-            next = seen;
-        }
+    if settle(work, link, &mut done, around)? == Next::Look {
+        next = Next::Look;
     }
     if next == Next::Look || around.stage.phase() != Phase::Calm {
         return Ok(false);
     }
     work.verify(link, around)?;
     Ok(true)
+}
+
+/// Waits until nothing is in flight any more.
+pub(crate) fn settle(
+    work: &mut impl Work,
+    link: &mut Link,
+    done: &mut Vec<Completion>,
+    around: &Around<'_>,
+) -> Result<Next, Lost> {
+    let mut next = Next::GoOn;
+    while link.in_flight() > 0 {
+        if step(work, link, done, around)? == Next::Look {
+            next = Next::Look;
+        }
+    }
+    Ok(next)
 }
 
 /// Waits for commands that end.

@@ -8,7 +8,7 @@ use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendActi
 use super::counts::{add, count};
 use super::dice::Dice;
 use super::events::Known;
-use super::host::{Around, DEPTH, Next, Work, is_too_late};
+use super::host::{Around, DEPTH, Next, Work, is_too_late, settle};
 use super::link::{Link, Lost};
 use super::pattern::{BLOCK, Block};
 use super::zone::{Doubt, Zone};
@@ -385,13 +385,7 @@ impl Work for ZonedHost {
             let capacity = self.zones[zone].capacity();
             for at in (0..capacity).step_by(READ_LBAS as usize) {
                 self.read_of(link, zone, at, READ_LBAS.min(capacity - at))?;
-                while link.in_flight() > 0 {
-                    let got = link.next(around.stage, around.beat, &mut done);
-                    for completion in done.drain(..) {
-                        self.ended(completion, around);
-                    }
-                    got?;
-                }
+                settle(self, link, &mut done, around)?;
             }
         }
         Ok(())

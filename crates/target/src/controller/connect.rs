@@ -252,7 +252,7 @@ impl<L: Layer> Subsystem<L> {
             self.orphaned_bytes += of.drive_bytes;
         }
         of.life = Life::Closed;
-        self.forget_turns(queue.0);
+        self.forget_turns(|of| of == queue.0);
         if life == Life::Open {
             if qid == 0 {
                 self.drop_controller(slot);
@@ -281,7 +281,7 @@ impl<L: Layer> Subsystem<L> {
         let of = self.queues.at(queue);
         if of.life == Life::Open {
             of.life = Life::Closing;
-            self.forget_turns(queue);
+            self.forget_turns(|of| of == queue);
             self.closing.push(QueueHandle(queue));
         }
     }

@@ -412,7 +412,7 @@ impl<L: Layer> Subsystem<L> {
     /// unseen, and no controller ends because its host is not heard.
     pub fn begin_to_end(&mut self) {
         self.is_ending = true;
-        self.forget_all_turns();
+        self.forget_turns(|_| true);
     }
 
     /// Goes on to `to`: completions to the end of `done`, and the queues whose

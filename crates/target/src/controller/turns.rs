@@ -119,27 +119,17 @@ impl<L: Layer> Subsystem<L> {
         }
     }
 
-    /// A queue ends: what of it waits ends unseen.
-    pub(super) fn forget_turns(&mut self, queue: u32) {
+    /// Queues end: what of them waits ends unseen.
+    pub(super) fn forget_turns(&mut self, ends: impl Fn(u32) -> bool) {
         let pool = &mut self.pool;
         for host in self.hosts.iter_mut().flat_map(|hosts| &mut hosts.0) {
             host.held.retain_mut(|held| {
-                let stays = held.queue != queue;
+                let stays = !ends(held.queue);
                 if !stays && let Some(data) = held.data.take() {
                     pool.give(data);
                 }
                 stays
             });
-        }
-    }
-
-    /// The same of all queues.
-    pub(super) fn forget_all_turns(&mut self) {
-        let pool = &mut self.pool;
-        for host in self.hosts.iter_mut().flat_map(|hosts| &mut hosts.0) {
-            let held = host.held.drain(..);
-            held.filter_map(|held| held.data)
-                .for_each(|data| pool.give(data));
         }
     }
 

@@ -14,6 +14,7 @@ use rustix::event::epoll;
 use zonelab_device::Nanos;
 use zonelab_nvme::identify::Nqn;
 
+use super::ending::Stage;
 use super::peer::Peer;
 use super::socket::{Socket, keep_alive};
 use super::{BATCH, Backend, LISTENER, Server, Standing};
@@ -96,7 +97,7 @@ impl Server {
         (address, host): (SocketAddr, Nqn),
         now: Nanos,
     ) -> bool {
-        if self.is_over {
+        if self.stage != Stage::Serving {
             return false;
         }
         if !self.make_room(address.ip(), now) {
@@ -176,7 +177,7 @@ impl Server {
 
     /// Time limits.
     pub(super) fn tick(&mut self, backend: &mut impl Backend, now: Nanos) {
-        if !self.is_accepting && !self.is_over {
+        if !self.is_accepting && self.stage == Stage::Serving {
             let mark = epoll::EventData::new_u64(LISTENER);
             let added = epoll::add(&self.epoll, &self.listener, mark, epoll::EventFlags::IN);
             self.is_accepting = added.is_ok();
@@ -189,7 +190,7 @@ impl Server {
                 continue;
             };
             // While nothing is read, nobody is to blame for what did not come.
-            let overdue = (!self.is_ending).then(|| peer.overdue(&limits, now));
+            let overdue = (self.stage != Stage::Draining).then(|| peer.overdue(&limits, now));
             if let Some(what) = overdue.flatten() {
                 let address = peer.address;
                 self.broken += 1;

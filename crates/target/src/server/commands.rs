@@ -13,6 +13,7 @@ use zonelab_nvme::fabrics::{Connect, ConnectData, DISCOVERY_NQN};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
 use zonelab_nvme::status::FabricsStatus;
 
+use super::ending::Stage;
 use super::peer::{Peer, Progress};
 use super::{Backend, Server, Standing};
 use crate::controller::QueueHandle;
@@ -74,7 +75,7 @@ impl Server {
 
     /// Goes on with connections that can, though nothing arrives.
     pub(super) fn go_on(&mut self, backend: &mut impl Backend, now: Nanos) {
-        if self.is_ending {
+        if self.stage == Stage::Draining {
             return;
         }
         for index in std::mem::take(&mut self.unfinished) {

@@ -13,6 +13,17 @@ use crate::tcp::End;
 /// closed while bytes of its host are unread takes answers from it that it has not read yet.
 const PARTING: Nanos = Nanos::from_secs(1);
 
+/// How far the end of a server has come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It serves.
+    Serving,
+    /// It takes no connections and reads nothing: what the drive has is done and answered.
+    Draining,
+    /// All connections end. What hosts still send is read, and nothing becomes of it.
+    Parting,
+}
+
 impl Server {
     /// Takes no connection and no command any more. Goes on until the drive has done those
     /// that it has and hosts have their answers, or until [`super::Limits::drain`] has passed, and then
@@ -26,7 +37,7 @@ impl Server {
         calls: &LoopCalls<B>,
         events: &mut Vec<epoll::Event>,
     ) -> io::Result<()> {
-        (self.is_over, self.is_ending) = (true, true);
+        self.stage = Stage::Draining;
         backend.begin_to_end();
         if std::mem::replace(&mut self.is_accepting, false) {
             epoll::delete(&self.epoll, &self.listener)?;
@@ -36,8 +47,7 @@ impl Server {
         while self.is_owed(backend) && self.clock.now() < until {
             self.turn(backend, calls, events)?;
         }
-        // What still comes is read, and nothing becomes of it.
-        self.is_ending = false;
+        self.stage = Stage::Parting;
         for index in 0..self.peers.len() {
             if let Some(Some(peer)) = self.peers.get_mut(index) {
                 peer.connection.close(End::Closed);

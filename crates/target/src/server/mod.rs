@@ -64,6 +64,7 @@ use budget::Budget;
 use calculations::Calculations;
 use clock::Monotonic;
 use complaints::Complaints;
+use ending::Stage;
 use lateness::Lateness;
 use peer::Peer;
 
@@ -149,10 +150,7 @@ pub struct Server {
     last_arrival: Nanos,
     next_tick: Nanos,
     is_accepting: bool,
-    /// It takes no connections any more.
-    is_over: bool,
-    /// It reads nothing.
-    is_ending: bool,
+    stage: Stage,
     accepted: u64,
     turned_away: u64,
     broken: u64,
@@ -200,8 +198,7 @@ impl Server {
             last_arrival: Nanos::ZERO,
             next_tick: TICK,
             is_accepting: true,
-            is_over: false,
-            is_ending: false,
+            stage: Stage::Serving,
             accepted: 0,
             turned_away: 0,
             broken: 0,
@@ -324,7 +321,7 @@ impl Server {
         if is_busy
             || !self.gone.is_empty()
             || !self.senders.is_empty()
-            || !self.is_ending && !self.unfinished.is_empty()
+            || self.stage != Stage::Draining && !self.unfinished.is_empty()
         {
             return Nanos::ZERO;
         }

@@ -5,6 +5,7 @@ use std::io;
 use rustix::event::epoll;
 use zonelab_device::Nanos;
 
+use super::ending::Stage;
 use super::peer::Progress;
 use super::{Backend, Server};
 use crate::controller::{Done, QueueHandle};
@@ -135,9 +136,9 @@ impl Server {
         }
     }
 
-    /// Reads from a socket, or no longer. Nothing is read while the server ends.
+    /// Reads from a socket, or no longer. Nothing is read while the server drains.
     pub(super) fn watch_input(&mut self, index: usize, is_read: bool) {
-        let is_read = is_read && !self.is_ending;
+        let is_read = is_read && self.stage != Stage::Draining;
         if let Some(Some(peer)) = self.peers.get_mut(index)
             && std::mem::replace(&mut peer.is_read, is_read) != is_read
         {
