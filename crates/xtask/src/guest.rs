@@ -18,6 +18,18 @@ pub(crate) fn steps(install: bool) -> Vec<Step> {
     plan(PROGRAMS.iter().all(|program| runs(program)), install)
 }
 
+/// What has both kernels run every case that they can, where otherwise one of them runs those
+/// that say little about it.
+const EVERY: &str = "ZONELAB_GUEST_EVERY";
+
+/// The steps with every case in both kernels.
+pub(crate) fn long(install: bool) -> Vec<Step> {
+    let mut steps = steps(install);
+    let tests = steps.last_mut().expect("the tests are the last step");
+    tests.command.env(EVERY, "1");
+    steps
+}
+
 fn plan(has_programs: bool, install: bool) -> Vec<Step> {
     let mut steps = Vec::new();
     if install && !has_programs {
@@ -76,6 +88,12 @@ mod tests {
         let ci = plan(false, true);
         assert_eq!(names(&ci)[..2], ["package lists", "emulator"]);
         assert_eq!(names(&ci)[2..], always);
+        let every = |steps: &[Step]| -> Vec<bool> {
+            let says_so = |step: &Step| step.command.get_envs().any(|(name, _)| name == EVERY);
+            steps.iter().map(says_so).collect()
+        };
+        assert!(!every(&ci).contains(&true));
+        assert_eq!(every(&long(false)), [false, false, false, false, true]);
         assert!(ci.iter().all(|step| step.missing.is_none()));
     }
 }

@@ -1,24 +1,27 @@
-//! `cargo xtask nightly`: an hour of chaos, and the fuzz targets, turn after turn.
+//! `cargo xtask nightly`: an hour of chaos, every case of the guests in both kernels, and the
+//! fuzz targets, turn after turn.
 
 use anyhow::Result;
 
 use crate::steps::{self, Policy};
-use crate::{USAGE, chaos, fuzz, tools};
+use crate::tiers::is_ci;
+use crate::{USAGE, chaos, fuzz, guest, tools};
 
 /// Seconds that each target gets in a turn.
 const TURN_SECONDS: u64 = 60;
 /// Between the first seeds of two turns: no target gets through so many in one.
 const STRIDE: u64 = 1 << 20;
 
-/// Looks at what we depend on, runs the tests of the tier `chaos` for long, and then all targets
-/// in turn, on new seeds each time, until one fails.
+/// Looks at what we depend on, runs the tests of the tier `chaos` for long and those of the tier
+/// `guest` with both kernels, and then all targets in turn, on new seeds each time, until one
+/// fails.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
     let fuzz_only = args.first().is_some_and(|arg| arg == "--fuzz-only");
     let Some((first, turns)) = parse(&args[usize::from(fuzz_only)..]) else {
         eprintln!(
-            "cargo xtask nightly: takes --fuzz-only, which leaves out `cargo xtask deny` and the hour \
-             of chaos,\nand then --seed N (say, the number of the night) and --turns N (default: \
-             until interrupted)"
+            "cargo xtask nightly: takes --fuzz-only, which leaves out `cargo xtask deny`, the hour \
+             of chaos\nand the guests, and then --seed N (say, the number of the night) and --turns N \
+             (default:\nuntil interrupted)"
         );
         return Ok(USAGE);
     };
@@ -27,9 +30,11 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
         if code != 0 {
             return Ok(code);
         }
-        let code = steps::run(chaos::long(), Policy::STRICT)?;
-        if code != 0 {
-            return Ok(code);
+        for steps in [chaos::long(), guest::long(is_ci())] {
+            let code = steps::run(steps, Policy::STRICT)?;
+            if code != 0 {
+                return Ok(code);
+            }
         }
     }
     let mut seed = first.wrapping_mul(STRIDE).wrapping_mul(1_000);

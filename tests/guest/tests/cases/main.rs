@@ -129,13 +129,38 @@ const WITHOUT_AUTH: &[(&str, ServedCase)] = &[(
     auth::refuses_a_kernel_without_authentication,
 )];
 
+/// With this variable both kernels run every case that they can: `cargo xtask nightly`.
+const EVERY: &str = "ZONELAB_GUEST_EVERY";
+
+/// Cases that say more about something else than about the kernel, which run with one of the
+/// two, and with both only where there is time for that.
+#[derive(Clone, Copy)]
+struct Once {
+    is_every: bool,
+}
+
+impl Once {
+    /// `cases` if the kernel at hand is the one that they run with, or every kernel does.
+    fn with<T>(self, wanted: Kernel, kernel: Kernel, cases: &'static [T]) -> &'static [T] {
+        only(wanted, if self.is_every { wanted } else { kernel }, cases)
+    }
+}
+
+/// `cases` if the kernel at hand is the one that they run with.
+fn only<T>(wanted: Kernel, kernel: Kernel, cases: &'static [T]) -> &'static [T] {
+    if wanted == kernel { cases } else { &[] }
+}
+
 fn main() -> ExitCode {
     let mut plan = Plan::default();
+    let once = Once {
+        is_every: std::env::var_os(EVERY).is_some(),
+    };
     for kernel in Kernel::ALL {
         if let Ok(image) = Image::open(&image::directory(), kernel) {
             eprintln!("{}: Linux {}", kernel.name(), image.release);
         }
-        on_a_plain_machine(&mut plan, kernel);
+        on_a_plain_machine(&mut plan, kernel, once);
         let kind = Kind {
             kernel,
             chassis: Chassis::Iommu,
@@ -144,11 +169,16 @@ fn main() -> ExitCode {
             handed_over(&mut plan, kind, &vfio::WAY, case);
         }
     }
+    if !once.is_every {
+        eprintln!(
+            "cases that say little about the kernel run with one; {EVERY}=1 runs all with both"
+        );
+    }
     plan.run(Arguments::from_args()).exit_code()
 }
 
 /// The cases on a machine without IOMMU.
-fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel) {
+fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
     let kind = Kind {
         kernel,
         chassis: Chassis::Plain,
@@ -159,7 +189,9 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel) {
     // What a kernel cannot do is no case for it.
     let is_newer = kernel == Kernel::Backports;
     let newer = if is_newer { BACKPORTS } else { &[] };
-    for &(name, case) in DRIVE.iter().chain(newer) {
+    // QEMU's drive is the measure of the cases themselves.
+    let emulated_cases = once.with(Kernel::Backports, kernel, DRIVE);
+    for &(name, case) in emulated_cases.iter().chain(newer) {
         plan.add(kind, name, move |guest, _| emulated(guest, case));
     }
     for &(name, case) in DRIVE.iter().chain(newer) {
@@ -168,29 +200,24 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel) {
     }
     let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
     // About fio, which is the same in both guests.
-    let jobs = if is_newer { &[] } else { served::jobs::CASES };
-    // About the layer more than about the kernel: one of the two is enough.
-    let (losses, placements) = match is_newer {
-        true => (served::ftl::losses::CASES, served::ftl::PLACEMENTS),
-        false => (&[][..], &[][..]),
-    };
-    let served = [
-        SERVED,
-        served::faults::CASES,
-        served::features::CASES,
-        served::placement::CASES,
-        served::ftl::CASES,
-        losses,
-        placements,
-        jobs,
-        auth,
-    ];
+    let jobs = only(Kernel::Stable, kernel, served::jobs::CASES);
+    // About the layer more than about the kernel.
+    let (losses, placements) = (served::ftl::losses::CASES, served::ftl::PLACEMENTS);
+    let layer_only = [losses, placements].map(|cases| only(Kernel::Backports, kernel, cases));
+    // About commands that the kernel passes on, and again about the layer.
+    let (features, placement) = (served::features::CASES, served::placement::CASES);
+    let passed_on = [features, placement, served::ftl::CASES];
+    let passed_on = passed_on.map(|cases| once.with(Kernel::Backports, kernel, cases));
+    let about_it = [SERVED, served::faults::CASES, jobs, auth];
+    let served = about_it.into_iter().chain(passed_on).chain(layer_only);
     // The last of the cases of `passthrough` takes the drive away.
-    let others = served.into_iter().chain([KERNEL, passthrough::CASES]);
+    let others = served.chain([KERNEL, passthrough::CASES]);
     for &(name, case) in others.flatten() {
         plan.add(kind, name, move |guest, _| case(guest));
     }
-    for case in uio::CASES.iter().chain(layer::CASES).chain(pcie::CASES) {
+    // About our driver, which both kernels have had by VFIO.
+    let driver = [layer::CASES, pcie::CASES].map(|cases| once.with(Kernel::Stable, kernel, cases));
+    for case in uio::CASES.iter().chain(driver.into_iter().flatten()) {
         handed_over(plan, kind, &uio::WAY, case);
     }
 }
