@@ -14,7 +14,7 @@ pub struct Selected {
     pub is_all: bool,
     /// Those that are to be run.
     pub loaded: Vec<Loaded>,
-    /// Those that are not, and why.
+    /// Those that are not, and why: a sentence for each reason.
     pub skipped: Vec<String>,
 }
 
@@ -32,13 +32,16 @@ pub fn selected(
 ) -> Result<Selected, SessionError> {
     let ids = ids_of(words)?;
     let mut loaded = Vec::new();
-    let mut skipped = Vec::new();
+    let mut skipped: Vec<(String, Vec<&str>)> = Vec::new();
     for id in &ids {
         let text = files.experiment(id).unwrap_or_default();
         let one = load(files, (&format!("{id}.toml"), &text), overrides, quick)?;
         match &one.experiment.quick.skip {
             Some(why) if quick && !words.iter().any(|word| word == id) => {
-                skipped.push(format!("{id} is not part of --quick: {why}."));
+                match skipped.iter_mut().find(|(other, _)| other == why) {
+                    Some((_, ids)) => ids.push(id),
+                    None => skipped.push((why.clone(), vec![id])),
+                }
             }
             _ => loaded.push(one),
         }
@@ -47,8 +50,19 @@ pub fn selected(
         is_all: ids.len() == library::ids().count(),
         ids,
         loaded,
-        skipped,
+        skipped: skipped.iter().map(|(why, ids)| words(ids, why)).collect(),
     })
+}
+
+/// That experiments are not part of `--quick`, all for one reason.
+fn words(ids: &[&str], why: &str) -> String {
+    match ids {
+        [others @ .., last] if !others.is_empty() => {
+            let others = others.join(", ");
+            format!("{others} and {last} are not part of --quick: {why}.")
+        }
+        _ => format!("{} is not part of --quick: {why}.", ids.concat()),
+    }
 }
 
 /// The ids that words stand for, each once, in the order of the library.
@@ -101,4 +115,20 @@ fn not_built(word: &str) -> Result<Option<SessionError>, SessionError> {
         let missing = missing.join("; ");
         SessionError::Usage(format!("{word} is not built: missing is {missing}"))
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_for_one_reason_is_one_sentence() {
+        let why = "wear shows after many rounds";
+        let one = "S3d is not part of --quick: wear shows after many rounds.";
+        assert_eq!(words(&["S3d"], why), one);
+        let two = words(&["Vga", "Vgb"], why);
+        assert!(two.starts_with("Vga and Vgb are not part of --quick: "));
+        let three = words(&["Vga", "Vgb", "Vgc"], why);
+        assert!(three.starts_with("Vga, Vgb and Vgc are not part of --quick: "));
+    }
 }

@@ -24,14 +24,15 @@ const gaps = (data) => {
   if (data.missing.length === 0) return null;
   const head = ['result', 'what does not hold', 'published', 'ours', 'it takes', 'why', ''];
   const numeric = (column) => (column === 2 || column === 3 ? 'number' : null);
-  const line = ([id, says, published, ours, needs, cause, known]) => el('tr', {},
-    [id, says, published, ours, needs, cause].map((text, column) => el('td', { class: numeric(column) }, text)),
-    el('td', { class: `status ${known ? 'missed' : 'fail'}` }, known ? STATUS.missed : STATUS.fail));
+  // Roles, since a narrow screen has each of these as a block of its own, and not as a table.
+  const line = ([id, says, published, ours, needs, cause, known]) => el('tr', { role: 'row' },
+    [id, says, published, ours, needs, cause].map((text, column) => el('td', { class: numeric(column), role: 'cell', 'data-name': head[column] }, text)),
+    el('td', { class: `status ${known ? 'missed' : 'fail'}`, role: 'cell' }, known ? STATUS.missed : STATUS.fail));
   return el('section', { id: 'gaps' },
     el('h2', {}, 'Known gaps'),
-    el('div', { class: 'scroll' }, el('table', {},
-      el('thead', {}, el('tr', {}, head.map((name, column) => el('th', { scope: 'col', class: numeric(column) }, name)))),
-      el('tbody', {}, data.missing.map(line)))));
+    el('div', { class: 'scroll' }, el('table', { class: 'gaps', role: 'table' },
+      el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, head.map((name, column) => el('th', { scope: 'col', role: 'columnheader', class: numeric(column) }, name)))),
+      el('tbody', { role: 'rowgroup' }, data.missing.map(line)))));
 };
 
 const start = () => {
