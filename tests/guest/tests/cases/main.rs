@@ -165,7 +165,8 @@ fn main() -> ExitCode {
             kernel,
             chassis: Chassis::Iommu,
         };
-        for case in vfio::CASES.iter().chain(layer::CASES).chain(pcie::CASES) {
+        let driver = driver_cases(Kernel::Backports, kernel, once);
+        for case in vfio::CASES.iter().chain(driver) {
             handed_over(&mut plan, kind, &vfio::WAY, case);
         }
     }
@@ -175,6 +176,18 @@ fn main() -> ExitCode {
         );
     }
     plan.run(Arguments::from_args()).exit_code()
+}
+
+/// The cases about our driver, which has the device to itself: each way with one of the kernels.
+fn driver_cases(
+    wanted: Kernel,
+    kernel: Kernel,
+    once: Once,
+) -> impl Iterator<Item = &'static (&'static str, PcieCase)> {
+    let cases = [layer::CASES, pcie::CASES];
+    cases
+        .into_iter()
+        .flat_map(move |cases| once.with(wanted, kernel, cases))
 }
 
 /// The cases on a machine without IOMMU.
@@ -215,9 +228,8 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
     for &(name, case) in others.flatten() {
         plan.add(kind, name, move |guest, _| case(guest));
     }
-    // About our driver, which both kernels have had by VFIO.
-    let driver = [layer::CASES, pcie::CASES].map(|cases| once.with(Kernel::Stable, kernel, cases));
-    for case in uio::CASES.iter().chain(driver.into_iter().flatten()) {
+    let driver = driver_cases(Kernel::Stable, kernel, once);
+    for case in uio::CASES.iter().chain(driver) {
         handed_over(plan, kind, &uio::WAY, case);
     }
 }
