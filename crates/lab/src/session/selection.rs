@@ -50,12 +50,15 @@ pub fn selected(
         is_all: ids.len() == library::ids().count(),
         ids,
         loaded,
-        skipped: skipped.iter().map(|(why, ids)| words(ids, why)).collect(),
+        skipped: skipped
+            .iter()
+            .map(|(why, ids)| left_out(ids, why))
+            .collect(),
     })
 }
 
 /// That experiments are not part of `--quick`, all for one reason.
-fn words(ids: &[&str], why: &str) -> String {
+fn left_out(ids: &[&str], why: &str) -> String {
     match ids {
         [others @ .., last] if !others.is_empty() => {
             let others = others.join(", ");
@@ -126,9 +129,9 @@ mod tests {
         let why = "wear shows after many rounds";
         let one = "S3d is not part of --quick: wear shows after many rounds.";
         assert_eq!(words(&["S3d"], why), one);
-        let two = words(&["Vga", "Vgb"], why);
+        let two = left_out(&["Vga", "Vgb"], why);
         assert!(two.starts_with("Vga and Vgb are not part of --quick: "));
-        let three = words(&["Vga", "Vgb", "Vgc"], why);
+        let three = left_out(&["Vga", "Vgb", "Vgc"], why);
         assert!(three.starts_with("Vga, Vgb and Vgc are not part of --quick: "));
     }
 }
