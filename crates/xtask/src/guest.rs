@@ -18,8 +18,7 @@ pub(crate) fn steps(install: bool) -> Vec<Step> {
     plan(PROGRAMS.iter().all(|program| runs(program)), install)
 }
 
-/// What has both kernels run every case that they can, where otherwise one of them runs those
-/// that say little about it.
+/// What has both kernels run every case that they can, where otherwise a case has one of them.
 const EVERY: &str = "ZONELAB_GUEST_EVERY";
 
 /// The steps with every case in both kernels.

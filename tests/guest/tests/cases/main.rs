@@ -132,8 +132,7 @@ const WITHOUT_AUTH: &[(&str, ServedCase)] = &[(
 /// With this variable both kernels run every case that they can: `cargo xtask nightly`.
 const EVERY: &str = "ZONELAB_GUEST_EVERY";
 
-/// Cases that say more about something else than about the kernel, which run with one of the
-/// two, and with both only where there is time for that.
+/// Cases run with one of the kernels, and with both only where there is time for that.
 #[derive(Clone, Copy)]
 struct Once {
     is_every: bool,
@@ -171,9 +170,7 @@ fn main() -> ExitCode {
         }
     }
     if !once.is_every {
-        eprintln!(
-            "cases that say little about the kernel run with one; {EVERY}=1 runs all with both"
-        );
+        eprintln!("cases run with one of the kernels; {EVERY}=1 runs all with both");
     }
     plan.run(Arguments::from_args()).exit_code()
 }
@@ -199,33 +196,38 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
     for &(name, case) in BOOT {
         plan.add(kind, name, case);
     }
+    let stable = |cases| once.with(Kernel::Stable, kernel, cases);
+    let backports = |cases| once.with(Kernel::Backports, kernel, cases);
     // What a kernel cannot do is no case for it.
     let is_newer = kernel == Kernel::Backports;
     let newer = if is_newer { BACKPORTS } else { &[] };
     // QEMU's drive is the measure of the cases themselves.
-    let emulated_cases = once.with(Kernel::Backports, kernel, DRIVE);
-    for &(name, case) in emulated_cases.iter().chain(newer) {
+    let of_qemu = once.with(Kernel::Stable, kernel, DRIVE);
+    for &(name, case) in of_qemu.iter().chain(newer) {
         plan.add(kind, name, move |guest, _| emulated(guest, case));
     }
-    for &(name, case) in DRIVE.iter().chain(newer) {
+    let of_ours = once.with(Kernel::Backports, kernel, DRIVE);
+    for &(name, case) in of_ours.iter().chain(newer) {
         let name = format!("served::{name}");
         plan.add(kind, &name, move |guest, _| served::on_a_drive(guest, case));
     }
     let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
-    // About fio, which is the same in both guests.
-    let jobs = only(Kernel::Stable, kernel, served::jobs::CASES);
-    // About the layer more than about the kernel.
-    let (losses, placements) = (served::ftl::losses::CASES, served::ftl::PLACEMENTS);
-    let layer_only = [losses, placements].map(|cases| only(Kernel::Backports, kernel, cases));
-    // About commands that the kernel passes on, and again about the layer.
-    let (features, placement) = (served::features::CASES, served::placement::CASES);
-    let passed_on = [features, placement, served::ftl::CASES];
-    let passed_on = passed_on.map(|cases| once.with(Kernel::Backports, kernel, cases));
-    let about_it = [SERVED, served::faults::CASES, jobs, auth];
-    let served = about_it.into_iter().chain(passed_on).chain(layer_only);
-    // The last of the cases of `passthrough` takes the drive away.
-    let others = served.chain([KERNEL, passthrough::CASES]);
-    for &(name, case) in others.flatten() {
+    let served = [
+        stable(SERVED),
+        stable(served::faults::CASES),
+        backports(served::features::CASES),
+        backports(served::placement::CASES),
+        backports(served::ftl::CASES),
+        // About the layer, and about fio, which is the same in both guests.
+        only(Kernel::Backports, kernel, served::ftl::losses::CASES),
+        only(Kernel::Backports, kernel, served::ftl::PLACEMENTS),
+        only(Kernel::Stable, kernel, served::jobs::CASES),
+        auth,
+        backports(KERNEL),
+        // The last of these takes the drive away.
+        stable(passthrough::CASES),
+    ];
+    for &(name, case) in served.into_iter().flatten() {
         plan.add(kind, name, move |guest, _| case(guest));
     }
     let driver = driver_cases(Kernel::Stable, kernel, once);
