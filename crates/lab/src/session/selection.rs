@@ -128,7 +128,7 @@ mod tests {
     fn what_is_left_out_for_one_reason_is_one_sentence() {
         let why = "wear shows after many rounds";
         let one = "S3d is not part of --quick: wear shows after many rounds.";
-        assert_eq!(words(&["S3d"], why), one);
+        assert_eq!(left_out(&["S3d"], why), one);
         let two = left_out(&["Vga", "Vgb"], why);
         assert!(two.starts_with("Vga and Vgb are not part of --quick: "));
         let three = left_out(&["Vga", "Vgb", "Vgc"], why);
