@@ -143,11 +143,6 @@ impl Once {
     fn with<T>(self, wanted: Kernel, kernel: Kernel, cases: &'static [T]) -> &'static [T] {
         only(wanted, if self.is_every { wanted } else { kernel }, cases)
     }
-
-    /// `cases`, which take long, if there is time for all.
-    fn at_night<T>(self, cases: &'static [T]) -> &'static [T] {
-        if self.is_every { cases } else { &[] }
-    }
 }
 
 /// `cases` if the kernel at hand is the one that they run with.
@@ -175,7 +170,7 @@ fn main() -> ExitCode {
         }
     }
     if !once.is_every {
-        eprintln!("most cases run with one of the kernels, some at night only; {EVERY}=1 runs all");
+        eprintln!("most cases run with one of the kernels; {EVERY}=1 runs all with both");
     }
     plan.run(Arguments::from_args()).exit_code()
 }
@@ -206,8 +201,8 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
     // What a kernel cannot do is no case for it.
     let is_newer = kernel == Kernel::Backports;
     let newer = if is_newer { BACKPORTS } else { &[] };
-    // QEMU's drive is the measure of the cases themselves, which change seldom.
-    let of_qemu = once.at_night(DRIVE);
+    // QEMU's drive is the measure of the cases themselves.
+    let of_qemu = once.with(Kernel::Stable, kernel, DRIVE);
     for &(name, case) in of_qemu.iter().chain(newer) {
         plan.add(kind, name, move |guest, _| emulated(guest, case));
     }
@@ -217,8 +212,6 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
         plan.add(kind, &name, move |guest, _| served::on_a_drive(guest, case));
     }
     let auth = if is_newer { AUTH } else { WITHOUT_AUTH };
-    // One of the drives says most of what both say.
-    let (jobs, other_jobs) = served::jobs::CASES.split_at(1);
     let served = [
         stable(SERVED),
         stable(served::faults::CASES),
@@ -227,13 +220,8 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
         backports(served::ftl::CASES),
         // About the layer, and about fio, which is the same in both guests.
         only(Kernel::Backports, kernel, served::ftl::losses::CASES),
-        only(
-            Kernel::Backports,
-            kernel,
-            once.at_night(served::ftl::PLACEMENTS),
-        ),
-        only(Kernel::Stable, kernel, jobs),
-        only(Kernel::Stable, kernel, once.at_night(other_jobs)),
+        only(Kernel::Backports, kernel, served::ftl::PLACEMENTS),
+        only(Kernel::Stable, kernel, served::jobs::CASES),
         auth,
         backports(KERNEL),
         // The last of these takes the drive away.
