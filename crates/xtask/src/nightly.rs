@@ -20,8 +20,8 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
     let Some((first, turns)) = parse(&args[usize::from(fuzz_only)..]) else {
         eprintln!(
             "cargo xtask nightly: takes --fuzz-only, which leaves out `cargo xtask deny`, the hour \
-             of chaos\nand the guests, and then --seed N (say, the number of the night) and --turns N \
-             (default:\nuntil interrupted)"
+             of chaos\nand the guests, and then --seed N (say, the number of the night) and\n--turns N \
+             (default: until interrupted)"
         );
         return Ok(USAGE);
     };
