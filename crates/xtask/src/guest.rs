@@ -2,7 +2,7 @@
 
 use crate::steps::{Step, installing, runs};
 use crate::target;
-use crate::tiers::the_program;
+use crate::tiers::{built, the_program};
 
 /// The emulator.
 const EMULATOR: &str = "qemu-system-x86_64";
@@ -54,7 +54,7 @@ fn plan(has_programs: bool, install: bool) -> Vec<Step> {
     );
     let target = target();
     let directory = target.join("guest");
-    tests.command.env("ZONELAB", target.join("release/zonelab"));
+    tests.command.env("ZONELAB", built());
     for step in [&mut image, &mut tests] {
         if std::env::var_os("ZONELAB_GUEST").is_none() {
             step.command.env("ZONELAB_GUEST", &directory);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::steps::{Step, installing};
-use crate::tiers::the_program;
+use crate::tiers::{built, the_program};
 use crate::{root, target};
 
 /// What installs Python with virtual environments, on Debian.
@@ -89,7 +89,7 @@ fn plan(present: Present, install: bool) -> Vec<Step> {
     package.env("MATURIN_PEP517_ARGS", "--profile dev");
     let mut tests = program("python");
     tests.args(["-m", "pytest"]);
-    tests.env("ZONELAB", target().join("release/zonelab"));
+    tests.env("ZONELAB", built());
     let mut with_packages = vec![the_program(), step("pip install .", package)];
     for (name, words) in [
         ("Python formatting", &["ruff", "format", "--check"][..]),

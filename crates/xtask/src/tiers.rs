@@ -1,5 +1,6 @@
 //! `cargo xtask test`.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
@@ -212,20 +213,13 @@ fn adding(component: &'static str) -> &'static str {
     }
 }
 
-/// What cargo is told to check or run a test of `zonelab` that only a feature makes. All
-/// tiers with such tests say the same of the rest, and it is what the tier `fast` has built:
-/// without `--workspace` other features of the libraries would be chosen, and with one of the
-/// features each the program would be built once for each.
-pub(crate) fn of_the_program(command: &'static str, test: &'static str) -> Vec<&'static str> {
-    let features = "zonelab-cli/chaos,zonelab-cli/real-fio,zonelab-cli/real-time,zonelab-cli/tls";
-    vec![
-        command,
-        "--workspace",
-        "--features",
-        features,
-        "--test",
-        test,
-    ]
+/// A test of the workspace that `cargo test` does not run unless it is named. The rest of what
+/// cargo is told is as in the tier `fast`, which has linted these tests and built all else: with
+/// other features, or without `--workspace`, the program would be compiled anew.
+pub(crate) fn named_test(name: &'static str, tests: &[&str]) -> Step {
+    let named = tests.iter().flat_map(|test| ["--test", test]);
+    let words = ["test", "--workspace", "--features", TLS].into_iter();
+    Step::cargo(name, &words.chain(named).collect::<Vec<_>>())
 }
 
 /// What the tier `fio` needs besides Rust.
@@ -259,32 +253,17 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
             missing: None,
         });
     }
-    let (lints, tests) = (
-        of_the_program("clippy", "real_fio"),
-        of_the_program("test", "real_fio"),
-    );
-    for (name, args, needs_fio) in [
-        ("lints of these tests", lints, false),
-        ("tests beside the real fio", tests, true),
-    ] {
-        let mut command = cargo();
-        command.args(&args).current_dir(root());
-        if !needs_fio {
-            command.args(["--", "-D", "warnings"]);
-        }
-        steps.push(Step {
-            name,
-            command,
-            missing: (needs_fio && !is_there && !install).then_some(INSTALL_FIO),
-        });
-    }
+    let mut tests = named_test("tests beside the real fio", &["real_fio"]);
+    tests.missing = (!is_there && !install).then_some(INSTALL_FIO);
+    steps.push(tests);
     steps
 }
 
 /// How the program is built for tests that run it: one for all tiers, since each set of
 /// features would build it anew.
-pub(crate) const RELEASED: [&str; 6] = [
-    "--release",
+pub(crate) const BUILT: [&str; 7] = [
+    "--profile",
+    "program",
     "--quiet",
     "--package",
     "zonelab-cli",
@@ -294,27 +273,20 @@ pub(crate) const RELEASED: [&str; 6] = [
 
 /// The step that builds the program for tests that run it.
 pub(crate) fn the_program() -> Step {
-    Step::cargo("zonelab", &[&["build"], &RELEASED[..]].concat())
+    Step::cargo("zonelab", &[&["build"], &BUILT[..]].concat())
+}
+
+/// Where it is then.
+pub(crate) fn built() -> PathBuf {
+    target().join("program/zonelab")
 }
 
 /// The steps of the tier `agreement`.
 fn agreement() -> Vec<Step> {
-    let lints = [
-        &of_the_program("clippy", "agreement")[..],
-        &["--", "-D", "warnings"],
-    ]
-    .concat();
-    let tests = of_the_program("test", "agreement");
-    let mut tests = Step::cargo("virtual and real time", &tests);
+    let mut tests = named_test("virtual and real time", &["agreement"]);
     // It would take longer than the drive if it were compiled for debugging.
-    tests
-        .command
-        .env("ZONELAB", target().join("release/zonelab"));
-    vec![
-        Step::cargo("lints of these tests", &lints),
-        the_program(),
-        tests,
-    ]
+    tests.command.env("ZONELAB", built());
+    vec![the_program(), tests]
 }
 
 /// The steps of the tier `package`; with `install`, the oldest Rust is installed first.
@@ -369,15 +341,14 @@ mod tests {
     #[test]
     fn fio_is_installed_where_that_is_asked_for_and_named_elsewhere() {
         let names = |steps: &[Step]| -> Vec<&str> { steps.iter().map(|step| step.name).collect() };
-        let lints = "lints of these tests";
         let tests = "tests beside the real fio";
-        assert_eq!(names(&fio(true, |_| true)), [lints, tests]);
+        assert_eq!(names(&fio(true, |_| true)), [tests]);
         let installs = fio(true, |program| program != "fio");
-        assert_eq!(names(&installs), ["installing fio", lints, tests]);
+        assert_eq!(names(&installs), ["installing fio", tests]);
         assert!(installs.iter().all(|step| step.missing.is_none()));
         let lacks = fio(false, |program| program != "fio");
-        assert_eq!(names(&lacks), [lints, tests]);
-        assert_eq!(lacks[1].missing, Some(INSTALL_FIO));
+        assert_eq!(names(&lacks), [tests]);
+        assert_eq!(lacks[0].missing, Some(INSTALL_FIO));
     }
 
     #[test]

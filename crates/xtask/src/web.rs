@@ -1,8 +1,8 @@
 //! The tier `web`: what zonelab shows, and the laboratory itself, in a browser.
 
+use crate::root;
 use crate::steps::{Step, installing, runs};
-use crate::tiers::RELEASED;
-use crate::{root, target};
+use crate::tiers::{BUILT, built, named_test};
 
 /// Programs that are Chromium.
 const BROWSERS: [&str; 4] = [
@@ -13,8 +13,7 @@ const BROWSERS: [&str; 4] = [
 ];
 /// What installs one, and a font, on Debian.
 const INSTALL: &str = "apt-get install --no-install-recommends chromium fonts-dejavu-core";
-/// What makes the tests in `tests/web`, and their names.
-const FEATURE: &str = "zonelab-web-tests/browser";
+/// The names of the tests in `tests/web`.
 const TESTS: [&str; 5] = ["explore", "live", "made", "playground", "report"];
 
 /// The steps; with `install`, a missing browser is installed first.
@@ -30,7 +29,7 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         steps.extend(installing("browser", INSTALL));
     }
     let results = root().join("results/web/reproduce-quick");
-    let run = [&["run"], &RELEASED[..], &["--"]].concat();
+    let run = [&["run"], &BUILT[..], &["--"]].concat();
     let mut report = Step::cargo("report", &run);
     report
         .command
@@ -39,23 +38,13 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
     let page = root().join("results/web/playground");
     let mut playground = Step::cargo("playground", &["xtask", "playground", "--out"]);
     playground.command.arg(&page);
-    // The rest of the workspace as the tier `fast` has built it.
-    let tests = ["--workspace", "--features", FEATURE];
-    let tests: Vec<&str> = tests
-        .into_iter()
-        .chain(TESTS.iter().flat_map(|name| ["--test", name]))
-        .collect();
-    let lints = [&["clippy"], &tests[..], &["--", "-D", "warnings"]].concat();
-    let lints = Step::cargo("lints of these tests", &lints);
-    let mut tests = Step::cargo("tests in a browser", &[&["test"], &tests[..]].concat());
+    let mut tests = named_test("tests in a browser", &TESTS);
     // The step before built it.
-    tests
-        .command
-        .env("ZONELAB", target().join("release/zonelab"));
+    tests.command.env("ZONELAB", built());
     tests.command.env("ZONELAB_REPORT", &results);
     tests.command.env("ZONELAB_PLAYGROUND", &page);
     tests.missing = (!has_browser && !install).then_some(INSTALL);
-    steps.extend([lints, report, playground, tests]);
+    steps.extend([report, playground, tests]);
     steps
 }
 
@@ -69,16 +58,11 @@ mod tests {
 
     #[test]
     fn a_missing_browser_is_installed_or_named() {
-        let always = [
-            "lints of these tests",
-            "report",
-            "playground",
-            "tests in a browser",
-        ];
+        let always = ["report", "playground", "tests in a browser"];
         assert_eq!(names(&plan(true, true)), always);
         let here = plan(false, false);
         assert_eq!(names(&here), always);
-        assert_eq!(here[3].missing, Some(INSTALL));
+        assert_eq!(here[2].missing, Some(INSTALL));
         let ci = plan(false, true);
         assert_eq!(names(&ci)[..2], ["package lists", "browser"]);
         assert!(ci.iter().all(|step| step.missing.is_none()));
@@ -104,8 +88,8 @@ mod tests {
     #[test]
     fn the_tests_read_the_report_that_was_made() {
         let steps = plan(true, false);
-        let out = steps[1].command.get_args().last().unwrap();
-        let mut variables = steps[3].command.get_envs();
+        let out = steps[0].command.get_args().last().unwrap();
+        let mut variables = steps[2].command.get_envs();
         assert!(variables.any(|variable| variable == ("ZONELAB_REPORT".as_ref(), Some(out))));
     }
 }
