@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Mutex;
 
 use crate::support::{Cut, End, Machine, any_tiny, seeds::each_seed, settings};
 use futures_util::future::join3;
@@ -325,19 +326,16 @@ fn case(config: &DriveConfig, rng: &mut Rng, rounds: u64) -> Shared {
 
 #[test]
 fn losses_of_power_at_any_moment_lose_nothing_that_was_appended() {
-    let all = RefCell::new(Shadow::default());
+    let all = Mutex::new((0, 0, 0));
     each_seed("losses_of_power_at_any_moment", 500, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = any_tiny(&mut rng);
         let shadow = case(&config, &mut rng, 20);
-        let (of, mut all) = (shadow.borrow(), all.borrow_mut());
-        all.mounts += of.mounts;
-        all.checkpoints += of.checkpoints;
-        all.lost += of.lost;
+        let (of, mut all) = (shadow.borrow(), all.lock().expect("adding cannot fail"));
+        all.0 += of.mounts;
+        all.1 += of.checkpoints;
+        all.2 += of.lost;
     });
-    let all = all.into_inner();
-    println!(
-        "{} mounts, {} checkpoints, {} lost a change",
-        all.mounts, all.checkpoints, all.lost
-    );
+    let (mounts, checkpoints, lost) = all.into_inner().expect("adding cannot fail");
+    println!("{mounts} mounts, {checkpoints} checkpoints, {lost} lost a change");
 }

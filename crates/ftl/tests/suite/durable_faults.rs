@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Mutex;
 
 use crate::support::{Cut, End, Machine, any_tiny, seeds::each_seed, settings, tiny};
 use futures_util::future::join;
@@ -152,7 +153,7 @@ fn any_faults(rng: &mut Rng, journal: core::ops::Range<u32>, metadata: u32) -> F
 
 #[test]
 fn faults_and_losses_of_power_lose_nothing_that_was_appended() {
-    let takeovers = RefCell::new((0, 0));
+    let takeovers = Mutex::new((0, 0));
     each_seed("faults_and_losses_of_power", 500, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = any_tiny(&mut rng);
@@ -170,10 +171,12 @@ fn faults_and_losses_of_power_lose_nothing_that_was_appended() {
             let cut = (rng.below(2) == 0).then(|| Cut::draw(&mut rng, 300));
             let (of_run, shared) = (Rng::new(rng.next_u64(), 1), Rc::clone(&known));
             match machine.run_until(cut, |io| work(io, shared, of_run, 30)) {
-                End::Returned(Ok(count)) => takeovers.borrow_mut().0 += count,
+                End::Returned(Ok(count)) => {
+                    takeovers.lock().expect("adding cannot fail").0 += count
+                }
                 // Nothing is promised but what was there before.
                 End::Returned(Err(FtlError::Command { .. } | FtlError::JournalFull { .. })) => {
-                    takeovers.borrow_mut().1 += 1;
+                    takeovers.lock().expect("adding cannot fail").1 += 1;
                 }
                 End::Returned(Err(error)) => panic!("{error}"),
                 End::Cut => {}
@@ -188,7 +191,7 @@ fn faults_and_losses_of_power_lose_nothing_that_was_appended() {
                 .expect("nothing fails any more");
         }
     });
-    let (takeovers, failed) = takeovers.into_inner();
+    let (takeovers, failed) = takeovers.into_inner().expect("adding cannot fail");
     println!("{takeovers} failed writes recovered from, {failed} sessions ended by an error");
     assert!(takeovers > 0, "the journal goes on after failures");
 }

@@ -4,6 +4,7 @@
 use crate::support::layer;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Mutex;
 
 use crate::support::layer::{Fuse, Machine, Main, Shadow, seeds::each_seed};
 use zonelab_device::{Buf, Command, Lba, Op};
@@ -50,7 +51,7 @@ fn any_faults(rng: &mut Rng, zones: &core::ops::Range<u32>) -> FaultPlan {
 
 #[test]
 fn failures_of_zones_lose_nothing() {
-    let lost = RefCell::new(0);
+    let lost = Mutex::new(0);
     each_seed("--test media failures_of_zones_lose_nothing", 150, |seed| {
         let mut rng = Rng::new(seed, 0);
         let mut config = layer::any_drive(&mut rng);
@@ -91,9 +92,10 @@ fn failures_of_zones_lose_nothing() {
             ftl = machine.run(mounted, &Fuse::after(u64::MAX, 0), vec![check]);
         }
         let retired = |zone| ftl.zones().state(zone) == zonelab_ftl::zones::ZoneUse::Retired;
-        *lost.borrow_mut() += ftl.zones().all().filter(|zone| retired(*zone)).count();
+        *lost.lock().expect("adding cannot fail") +=
+            ftl.zones().all().filter(|zone| retired(*zone)).count();
     });
-    let lost = lost.into_inner();
+    let lost = lost.into_inner().expect("adding cannot fail");
     println!("{lost} zones were lost");
     assert!(lost > 0, "zones fail");
 }
