@@ -259,26 +259,24 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
     steps
 }
 
-/// How the program is built for tests that run it: one for all tiers, since each set of
-/// features would build it anew.
-pub(crate) const BUILT: [&str; 7] = [
-    "--profile",
-    "program",
-    "--quiet",
-    "--package",
-    "zonelab-cli",
-    "--features",
-    TLS,
-];
+/// The profile with which the program and the Python package are compiled for tests.
+pub(crate) const PROFILE: &str = "program";
 
-/// The step that builds the program for tests that run it.
+/// The step that builds the program for tests that run it: one for all tiers, since each set of
+/// features would build it anew. For the same reason it is built together with the library of the
+/// Python package, which is no more than that needs alone but for the library itself.
 pub(crate) fn the_program() -> Step {
-    Step::cargo("zonelab", &[&["build"], &BUILT[..]].concat())
+    let words = ["build", "--quiet", "--profile", PROFILE];
+    let packages = ["--package", "zonelab-cli", "--package", "zonelab-python"];
+    Step::cargo(
+        "zonelab",
+        &[&words[..], &packages, &["--features", TLS]].concat(),
+    )
 }
 
 /// Where it is then.
 pub(crate) fn built() -> PathBuf {
-    target().join("program/zonelab")
+    target().join(PROFILE).join("zonelab")
 }
 
 /// The steps of the tier `agreement`.

@@ -1,8 +1,10 @@
 //! The tier `web`: what zonelab shows, and the laboratory itself, in a browser.
 
+use std::process::Command;
+
 use crate::root;
 use crate::steps::{Step, installing, runs};
-use crate::tiers::{BUILT, built, named_test};
+use crate::tiers::{built, named_test, the_program};
 
 /// Programs that are Chromium.
 const BROWSERS: [&str; 4] = [
@@ -29,22 +31,25 @@ fn plan(has_browser: bool, install: bool) -> Vec<Step> {
         steps.extend(installing("browser", INSTALL));
     }
     let results = root().join("results/web/reproduce-quick");
-    let run = [&["run"], &BUILT[..], &["--"]].concat();
-    let mut report = Step::cargo("report", &run);
+    let mut report = Command::new(built());
     report
-        .command
         .args(["reproduce", "--quick", "--quiet", "--force", "--out"])
-        .arg(&results);
+        .arg(&results)
+        .current_dir(root());
+    let report = Step {
+        name: "report",
+        command: report,
+        missing: None,
+    };
     let page = root().join("results/web/playground");
     let mut playground = Step::cargo("playground", &["xtask", "playground", "--out"]);
     playground.command.arg(&page);
     let mut tests = named_test("tests in a browser", &TESTS);
-    // The step before built it.
     tests.command.env("ZONELAB", built());
     tests.command.env("ZONELAB_REPORT", &results);
     tests.command.env("ZONELAB_PLAYGROUND", &page);
     tests.missing = (!has_browser && !install).then_some(INSTALL);
-    steps.extend([report, playground, tests]);
+    steps.extend([the_program(), report, playground, tests]);
     steps
 }
 
@@ -58,11 +63,11 @@ mod tests {
 
     #[test]
     fn a_missing_browser_is_installed_or_named() {
-        let always = ["report", "playground", "tests in a browser"];
+        let always = ["zonelab", "report", "playground", "tests in a browser"];
         assert_eq!(names(&plan(true, true)), always);
         let here = plan(false, false);
         assert_eq!(names(&here), always);
-        assert_eq!(here[2].missing, Some(INSTALL));
+        assert_eq!(here[3].missing, Some(INSTALL));
         let ci = plan(false, true);
         assert_eq!(names(&ci)[..2], ["package lists", "browser"]);
         assert!(ci.iter().all(|step| step.missing.is_none()));
@@ -88,8 +93,8 @@ mod tests {
     #[test]
     fn the_tests_read_the_report_that_was_made() {
         let steps = plan(true, false);
-        let out = steps[0].command.get_args().last().unwrap();
-        let mut variables = steps[2].command.get_envs();
+        let out = steps[1].command.get_args().last().unwrap();
+        let mut variables = steps[3].command.get_envs();
         assert!(variables.any(|variable| variable == ("ZONELAB_REPORT".as_ref(), Some(out))));
     }
 }
