@@ -184,6 +184,11 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     if std::env::var_os(PROPERTY_SEED).is_none() {
         tests.command.env(PROPERTY_SEED, new_seed().to_string());
     }
+    // `--all-targets` has none of them, as `cargo test` has not.
+    let mut others = vec!["clippy", "--workspace", "--features", TLS];
+    let named = OTHERS.iter().chain(&web::TESTS);
+    others.extend(named.flat_map(|test| ["--test", test]));
+    others.extend(["--", "-D", "warnings"]);
     vec![
         step("formatting", &["fmt", "--all", "--check"], Some("rustfmt")),
         step(
@@ -200,6 +205,7 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
             ],
             Some("clippy"),
         ),
+        step("lints of other tiers' tests", &others, Some("clippy")),
         docs,
         tests,
     ]
@@ -212,6 +218,9 @@ fn adding(component: &'static str) -> &'static str {
         _ => "rustup component add rustfmt",
     }
 }
+
+/// The tests of other tiers in the package of the command.
+const OTHERS: [&str; 3] = ["agreement", "chaos", "real_fio"];
 
 /// A test of the workspace that `cargo test` does not run unless it is named. The rest of what
 /// cargo is told is as in the tier `fast`, which has linted these tests and built all else: with
@@ -330,6 +339,10 @@ mod tests {
         let expected = [
             ("formatting", None),
             ("lints", Some("rustup component add clippy")),
+            (
+                "lints of other tiers' tests",
+                Some("rustup component add clippy"),
+            ),
             ("documentation", None),
             ("tests and fuzz targets", None),
         ];
@@ -352,15 +365,17 @@ mod tests {
     #[test]
     fn warnings_are_errors_everywhere() {
         let steps = fast(true, |_| true);
-        let lints: Vec<_> = steps[1].command.get_args().collect();
-        assert_eq!(lints[lints.len() - 2..], ["-D", "warnings"]);
-        let flags = steps[2].command.get_envs().next().unwrap();
+        for step in &steps[1..3] {
+            let lints: Vec<_> = step.command.get_args().collect();
+            assert_eq!(lints[lints.len() - 2..], ["-D", "warnings"]);
+        }
+        let flags = steps[3].command.get_envs().next().unwrap();
         assert_eq!(
             flags,
             ("RUSTDOCFLAGS".as_ref(), Some("-D warnings".as_ref()))
         );
         assert!(
-            steps[3]
+            steps[4]
                 .command
                 .get_args()
                 .any(|arg| arg == "--no-fail-fast")

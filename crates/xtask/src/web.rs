@@ -16,7 +16,7 @@ const BROWSERS: [&str; 4] = [
 /// What installs one, and a font, on Debian.
 const INSTALL: &str = "apt-get install --no-install-recommends chromium fonts-dejavu-core";
 /// The names of the tests in `tests/web`.
-const TESTS: [&str; 5] = ["explore", "live", "made", "playground", "report"];
+pub(crate) const TESTS: [&str; 5] = ["explore", "live", "made", "playground", "report"];
 
 /// The steps; with `install`, a missing browser is installed first.
 pub(crate) fn steps(install: bool) -> Vec<Step> {
