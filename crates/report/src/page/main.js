@@ -24,9 +24,10 @@ const gaps = (data) => {
   if (data.missing.length === 0) return null;
   const head = ['result', 'what does not hold', 'published', 'ours', 'it takes', 'why', ''];
   const numeric = (column) => (column === 2 || column === 3 ? 'number' : null);
+  const classes = (text, column) => (text === '-' ? `${numeric(column) ?? ''} none` : numeric(column));
   // Roles, since a narrow screen has each of these as a block of its own, and not as a table.
   const line = ([id, says, published, ours, needs, cause, known]) => el('tr', { role: 'row' },
-    [id, says, published, ours, needs, cause].map((text, column) => el('td', { class: numeric(column), role: 'cell', 'data-name': head[column] }, text)),
+    [id, says, published, ours, needs, cause].map((text, column) => el('td', { class: classes(text, column), role: 'cell', 'data-name': head[column] }, text)),
     el('td', { class: `status ${known ? 'missed' : 'fail'}`, role: 'cell' }, known ? STATUS.missed : STATUS.fail));
   return el('section', { id: 'gaps' },
     el('h2', {}, 'Known gaps'),
