@@ -111,9 +111,9 @@ fn host(line: &str) -> Result<Option<(String, Vec<&str>)>, String> {
     };
     // The word may be a key that somebody put first: it is not shown.
     if !Nqn::is_well_formed(hostnqn) {
-        return Err(
-            "it does not start with the name of a host, \"nqn.YYYY-MM.DOMAIN:...\"".to_owned(),
-        );
+        let problem = "it does not start with the name of a host, \"nqn.YYYY-MM.DOMAIN:...\" or \
+                       \"nqn.2014-08.org.nvmexpress:uuid:\" and a UUID";
+        return Err(problem.to_owned());
     }
     Ok(Some((hostnqn.to_owned(), words.collect())))
 }

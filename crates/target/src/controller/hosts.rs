@@ -82,7 +82,7 @@ fn rights(
     rules: &HostRules,
     namespaces: usize,
 ) -> Result<Vec<Option<NamespaceAccess>>, SettingsError> {
-    nqn("hosts.nqn", &rules.hostnqn)?;
+    nqn("host.nqn", &rules.hostnqn)?;
     let wrong = |key, value: String, valid: String| SettingsError::Rule {
         host: rules.hostnqn.clone(),
         key,
