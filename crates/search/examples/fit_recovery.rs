@@ -40,8 +40,9 @@ fn main() -> ExitCode {
 
 fn show(one: &Recovered) {
     println!(
-        "drive {}: {} probes, {} runs of candidates, misfit {:.2}, wrong {:?}, undecided {:?}",
-        one.seed, one.probes, one.runs, one.misfit, one.wrong, one.undecided
+        "drive {}: {} probes, {} runs of candidates, misfit {:.2}, missed by {:.1}, wrong {:?}, \
+         undecided {:?}",
+        one.seed, one.probes, one.runs, one.misfit, one.missed_by, one.wrong, one.undecided
     );
     for number in &one.numbers {
         // Inside, inside of one that is open, outside, outside of one that is open.

@@ -24,11 +24,13 @@ pub(super) mod topic {
     pub(crate) const DATA: u8 = READ | PUT;
     /// Everything that writes for the host.
     pub(crate) const PUT: u8 = WRITE | APPEND | MIXED | REWRITE;
+    /// Everything that resets zones: those that are written to beside reads are, when they are full.
+    pub(crate) const RESETTING: u8 = RESET | REWRITE | MIXED;
     /// Everything that sees flash.
     pub(crate) const FLASH: u8 = DATA | RESET | FINISH;
 }
 
-use topic::{DATA, FINISH, FLASH, MIXED, OPEN, PUT, READ, RESET, REWRITE};
+use topic::{DATA, FINISH, FLASH, MIXED, OPEN, PUT, READ, RESET, RESETTING};
 
 /// A mechanism, or a count of the geometry, that a drive has in one of several ways.
 #[derive(Debug)]
@@ -55,6 +57,9 @@ pub(super) const CORES: usize = 5;
 pub(super) const BUFFER: usize = 6;
 pub(super) const FINISHES: usize = 7;
 pub(super) const RESETS: usize = 8;
+
+/// Alternatives of the dies on each channel: none is further from another than one less.
+const CHANNELS_AND_WAYS: u8 = 4;
 
 /// Every mechanism that a fit decides about.
 pub const FACTORS: &[Factor] = &[
@@ -97,7 +102,7 @@ pub const FACTORS: &[Factor] = &[
         name: "blocks of a zone on a die",
         choices: &[("1", &[]), ("2", &[]), ("4", &[])],
         start: 0,
-        topics: RESET | REWRITE,
+        topics: RESETTING,
     },
     Factor {
         name: "transfer of a part of a page",
@@ -166,7 +171,7 @@ pub const FACTORS: &[Factor] = &[
             ),
         ],
         start: 0,
-        topics: RESET | REWRITE,
+        topics: RESETTING,
     },
     Factor {
         name: "order on a die",
@@ -213,6 +218,11 @@ impl Design {
         other
     }
 
+    /// Dies of the drive.
+    pub(super) fn dies(&self) -> u64 {
+        self.number(CHANNELS).saturating_mul(self.number(WAYS))
+    }
+
     /// Whether writes wait in a buffer.
     pub(super) fn has_buffer(&self) -> bool {
         self.0.get(BUFFER) == Some(&1)
@@ -225,15 +235,13 @@ impl Design {
 
     /// Designs that differ from this one in one thing, with the topics whose probes would see
     /// that. Dies may move between channels, and bytes between the size of a page and the
-    /// number of pages: neither could go half of the way.
+    /// number of pages: neither could go half of the way. The blocks of a zone and what a reset
+    /// does with them change together, too: how long a reset takes follows from both.
     pub(super) fn neighbours(&self) -> Vec<(Self, u8)> {
         let mut all = Vec::new();
         for (factor, of) in FACTORS.iter().enumerate() {
-            for choice in 0..u8::try_from(of.choices.len()).unwrap_or(u8::MAX) {
-                if self.0.get(factor) != Some(&choice) {
-                    all.push((self.with(factor, choice), of.topics));
-                }
-            }
+            let others = self.others(factor);
+            all.extend(others.map(|choice| (self.with(factor, choice), of.topics)));
         }
         for (more, less) in [
             (CHANNELS, WAYS),
@@ -246,13 +254,37 @@ impl Design {
         for (more, less) in [(WAYS, PAGE), (CHANNELS, PAGE)] {
             all.extend(self.shifted(more, less).map(|other| (other, FLASH)));
         }
+        // The same number of dies, on channels that are many times as many or as few.
+        for far in 2..CHANNELS_AND_WAYS {
+            for (more, less) in [(CHANNELS, WAYS), (WAYS, CHANNELS)] {
+                all.extend(self.shifted_by(far, more, less).map(|other| (other, FLASH)));
+            }
+        }
+        for rows in self.others(ROWS) {
+            for reset in self.others(RESETS) {
+                let both = self.with(ROWS, rows).with(RESETS, reset);
+                all.push((both, FACTORS[ROWS].topics | FACTORS[RESETS].topics));
+            }
+        }
         all
+    }
+
+    /// The alternatives of a factor that this design does not have.
+    fn others(&self, factor: usize) -> impl Iterator<Item = u8> + use<> {
+        let choices = u8::try_from(FACTORS[factor].choices.len()).unwrap_or(u8::MAX);
+        let ours = self.0.get(factor).copied();
+        (0..choices).filter(move |choice| Some(*choice) != ours)
     }
 
     /// One step more of one count and one less of another.
     fn shifted(&self, more: usize, less: usize) -> Option<Self> {
-        let up = self.0.get(more)?.checked_add(1)?;
-        let down = self.0.get(less)?.checked_sub(1)?;
+        self.shifted_by(1, more, less)
+    }
+
+    /// So many steps more of one count and less of another.
+    fn shifted_by(&self, steps: u8, more: usize, less: usize) -> Option<Self> {
+        let up = self.0.get(more)?.checked_add(steps)?;
+        let down = self.0.get(less)?.checked_sub(steps)?;
         let is_there = usize::from(up) < FACTORS[more].choices.len();
         is_there.then(|| self.with(more, up).with(less, down))
     }

@@ -1,8 +1,9 @@
 //! Which design a drive has, and which others cannot be told apart from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::design::{CORES, Design};
+use super::design::topic::READ;
+use super::design::{CHANNELS, CORES, Design, PAGE, WAYS};
 use super::parameters::{PARAMETERS, free};
 use super::predict::{Candidate, Predictor};
 use super::solve::{Columns, Fitted, Target, columns, improve, judge, step};
@@ -15,10 +16,11 @@ const OUT: f64 = 60.0;
 const CLEARLY: f64 = 0.5;
 /// Variance of errors, in those of repeats, from which on a design does not explain them, and
 /// two changes of it are tried at once.
-const UNEXPLAINED: f64 = 4.0;
-/// Designs that are looked at in each round after a first step.
+pub(super) const UNEXPLAINED: f64 = 4.0;
+/// Designs that are looked at in each round after a first step, of those which the same probes
+/// would see.
 const MORE_THAN_ONCE: usize = 10;
-/// Designs that are looked at closely in each round.
+/// Designs that are looked at closely in each round, of the same.
 const CLOSELY: usize = 3;
 /// Rounds of changes of a design.
 const ROUNDS: u32 = 12;
@@ -51,7 +53,7 @@ pub(super) fn search(
         let mut better = better_than(&best, &tried);
         if better.is_none() && best.scale() > UNEXPLAINED {
             // Two mechanisms may fit together alone.
-            for one in &tried {
+            for one in tried.iter().take(CLOSELY) {
                 let (further, _) = neighbours(predictor, targets, one, out);
                 better = better_than(better.as_ref().unwrap_or(&best), &further).or(better);
                 seen.extend(further);
@@ -59,8 +61,10 @@ pub(super) fn search(
         }
         seen.extend(tried);
         let Some(better) = better else {
-            // Beside the best design there is, they were given their chance.
-            out.extend(far);
+            // Beside a design that explains what was measured, they were given their chance.
+            if best.scale() <= UNEXPLAINED {
+                out.extend(far);
+            }
             break;
         };
         let keys = free(&better.candidate.design);
@@ -112,9 +116,16 @@ pub(super) fn settle(
             judged = borrowed(predictor, targets, judged, (&keys, &secants));
         }
         let bound = here.criterion() + OUT;
-        judged.retain(|(one, _)| one.criterion() < bound);
+        let mut close: Vec<Fitted> = Vec::new();
+        for (one, topics) in judged {
+            close.push(match topics & READ {
+                0 => by_reacting(predictor, targets, one, topics),
+                _ => one,
+            });
+        }
+        close.retain(|one| one.criterion() < bound);
         let mut all: Vec<Fitted> = Vec::new();
-        for (one, _) in judged {
+        for one in close {
             let keys = free(&one.candidate.design);
             all.push(improve(predictor, targets, one, (&keys, 5)));
         }
@@ -156,19 +167,24 @@ fn neighbours(
     for most in [MORE_THAN_ONCE, CLOSELY] {
         judged = borrowed(predictor, targets, judged, (&keys, &secants));
         judged.sort_by(|(a, _), (b, _)| a.criterion().total_cmp(&b.criterion()));
-        let dropped = judged.split_off(most.min(judged.len()));
+        let mut kept: BTreeMap<u8, usize> = BTreeMap::new();
+        let (closer, dropped): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(_, topics)| {
+            let kept = kept.entry(*topics).or_default();
+            *kept += 1;
+            // Few probes say what has nothing to do with reads, and so it costs little to fit
+            // all of it. A step on the secants of another mechanism could lead anywhere.
+            *kept <= most || topics & READ == 0
+        });
+        judged = closer;
         let dropped = dropped.into_iter().map(|(one, _)| one);
         let dropped = dropped.filter(|one| one.criterion() > bound);
         far.extend(dropped.map(|one| one.candidate.design));
     }
     let mut close = Vec::new();
     for (one, topics) in judged {
-        let free = free(&one.candidate.design).into_iter();
-        let reacting: Vec<usize> = free
-            .filter(|key| PARAMETERS[*key].topics & topics != 0)
-            .collect();
-        close.push(improve(predictor, targets, one, (&reacting, 3)));
+        close.push(by_reacting(predictor, targets, one, topics));
     }
+    close.sort_by(|a, b| a.criterion().total_cmp(&b.criterion()));
     let is_far = |one: &&Fitted| one.criterion() > bound;
     far.extend(
         close
@@ -179,6 +195,27 @@ fn neighbours(
     (close, far)
 }
 
+/// Improves the numbers that have to do with a mechanism that probes of `topics` see. If there
+/// are numbers that no other probes see, it is these: nothing else has to be run again.
+fn by_reacting(
+    predictor: &mut Predictor<'_>,
+    targets: &[Target],
+    one: Fitted,
+    topics: u8,
+) -> Fitted {
+    let free = free(&one.candidate.design);
+    let keys = |is_in: fn(u8, u8) -> bool| -> Vec<usize> {
+        let keys = free.iter().copied();
+        keys.filter(|key| is_in(PARAMETERS[*key].topics, topics))
+            .collect()
+    };
+    let mut reacting = keys(|key, topics| key & !topics == 0);
+    if reacting.is_empty() || topics & READ != 0 {
+        reacting = keys(|key, topics| key & topics != 0);
+    }
+    improve(predictor, targets, one, (&reacting, 3))
+}
+
 /// What a command takes a core, and what it takes besides.
 const OF_CORES: [(&str, &str); 3] = [
     ("front_end.read", "front_end.latency.read"),
@@ -186,39 +223,63 @@ const OF_CORES: [(&str, &str); 3] = [
     ("front_end.append", "front_end.latency.append"),
 ];
 
-/// The coordinates at which a drive with the firmware cores of `other` behaves as `here` does:
-/// all cores together handle as many commands per second, and a single command takes as long.
-/// `None`: both have the same number of cores.
+/// The coordinates at which a drive of `other` behaves most as `here` does: all cores together
+/// handle as many commands per second, all channels move as many bytes and all dies program as
+/// many, and a single command takes as long. `None`: they do so at the same coordinates.
 ///
 /// A drive with half of the cores, each twice as fast, behaves so much alike that a search which
 /// changes the number of cores alone would find the errors grow, and never arrive at the times
-/// that go with that number.
+/// that go with that number. With channels, dies and the size of a page it is the same.
 pub(super) fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
-    if other.0[CORES] == here.design.0[CORES] {
+    let counts = [CHANNELS, WAYS, PAGE, CORES];
+    let is_same = |factor: usize| other.0[factor] == here.design.0[factor];
+    if counts.into_iter().all(is_same) {
         return None;
     }
-    let cores = |design: &Design| f64::from(1_u32 << design.0[CORES]);
-    let ratio = cores(other) / cores(&here.design);
-    let mut at = here.at.clone();
-    let place = |key: &str| {
-        let place = PARAMETERS.iter().position(|of| of.key == key);
-        place.expect("the keys in OF_CORES are those of parameters")
+    let ratio = |factors: &[usize]| {
+        let of = |design: &Design| -> f64 {
+            let numbers = factors.iter().map(|factor| design.number(*factor) as f64);
+            numbers.product()
+        };
+        of(other) / of(&here.design)
     };
+    let cores = ratio(&[CORES]);
+    let bytes = [ratio(&[CHANNELS, PAGE]), ratio(&[CHANNELS, WAYS, PAGE])];
+    let mut at = here.at.clone();
     for (core, besides) in OF_CORES {
-        let (core, besides) = (place(core), place(besides));
-        let value = |n: usize| PARAMETERS[n].value(here.at[n]) as f64;
-        let (low, high) = PARAMETERS[core].bounds;
-        // What a core cannot take within its bounds has to be in the rest.
-        let after = (value(core) * ratio).clamp(low as f64, high as f64);
-        let left = (value(core) + value(besides) - after).max(0.0);
-        at[core] = PARAMETERS[core].coordinate(after as u64);
-        at[besides] = PARAMETERS[besides].coordinate(left as u64);
+        traded(&mut at, (core, besides), cores);
     }
+    traded(&mut at, ("media.transfer", "media.read"), bytes[0]);
+    scaled(&mut at, "media.program", bytes[1]);
     Some(at)
 }
 
-/// Judges other designs: each with the coordinates of `here`, and each that has another number
-/// of firmware cores also with the coordinates of [`carried_over`]. Of the two the one that fits
+fn place(key: &str) -> usize {
+    let place = PARAMETERS.iter().position(|of| of.key == key);
+    place.expect("keys named in this module are those of parameters")
+}
+
+/// Makes a number so many times greater, within its bounds, and says what it was and is.
+fn scaled(at: &mut [f64], key: &str, ratio: f64) -> [f64; 2] {
+    let one = place(key);
+    let before = PARAMETERS[one].value(at[one]) as f64;
+    let (low, high) = PARAMETERS[one].bounds;
+    let after = (before * ratio).clamp(low as f64, high as f64);
+    at[one] = PARAMETERS[one].coordinate(after as u64);
+    [before, after]
+}
+
+/// Makes a time so many times greater, within its bounds, and another one less by as much.
+fn traded(at: &mut [f64], (one, other): (&str, &str), ratio: f64) {
+    let [before, after] = scaled(at, one, ratio);
+    let other = place(other);
+    let left = (PARAMETERS[other].value(at[other]) as f64 + before - after).max(0.0);
+    let (low, high) = PARAMETERS[other].range();
+    at[other] = PARAMETERS[other].coordinate(left as u64).clamp(low, high);
+}
+
+/// Judges other designs: each with the coordinates of `here`, and each that has other counts of
+/// something also with the coordinates of [`carried_over`]. Of the two the one that fits
 /// better is kept, with the topics that came with the design.
 fn in_place(
     predictor: &mut Predictor<'_>,

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::choose;
 use super::design::topic::READ;
 use super::design::{CHANNELS, Design, WAYS};
-use super::designs::{Ranking, search, settle};
+use super::designs::{RIVAL, Ranking, UNEXPLAINED, search, settle};
 use super::found::{Combination, Findings, Found, Mechanism, findings};
 use super::known::Known;
-use super::measure::{Measured, Store, StoreError, Subject, measure};
+use super::measure::{Measured, Store, StoreError, Subject, Values, measure};
 use super::parameters::{self, free};
 use super::predict::{Candidate, Predictor};
 use super::probes::Probe;
@@ -125,10 +125,18 @@ struct Fitting<'a, 'b> {
     store: &'b mut Store,
     settings: Settings,
     measured: Vec<(usize, Measured)>,
+    /// By how much the values of each of them differ from run to run, on the best candidate.
+    spreads: Vec<Values>,
     /// Designs that are out of the question.
     out: BTreeSet<Design>,
     on_progress: &'b dyn Fn(&Progress<'_>),
     interrupted: &'b dyn Fn() -> bool,
+}
+
+/// The seed of candidates. They draw other addresses than the drive: what is the same by chance
+/// counts not.
+pub(super) const fn candidate_seed(seed: u64) -> u64 {
+    seed ^ 0x5eed_f17d
 }
 
 /// Measures a drive and fits a profile to it.
@@ -142,14 +150,13 @@ pub fn fit(
     on_progress: &dyn Fn(&Progress<'_>),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Fit, FitError> {
-    // Candidates draw other addresses than the drive: what is the same by chance counts not.
-    let seed = settings.seed ^ 0x5eed_f17d;
     let mut fitting = Fitting {
-        predictor: Predictor::new(known, probes, seed),
+        predictor: Predictor::new(known, probes, candidate_seed(settings.seed)),
         subject,
         store,
         settings,
         measured: Vec::new(),
+        spreads: Vec::new(),
         out: BTreeSet::new(),
         on_progress,
         interrupted,
@@ -167,11 +174,10 @@ impl Fitting<'_, '_> {
         for (probe, _) in first.take(self.settings.most_probes) {
             self.ask(probe)?;
         }
-        let mut begin = self.begin()?;
+        let begins = self.begin()?;
+        let mut ranking = self.first_ranking(begins)?;
         let mut checks = 0;
         loop {
-            let ranking = self.rank(begin)?;
-            begin = ranking.best.candidate.clone();
             let open = self.open();
             if open.is_empty() {
                 return Ok(self.finish(&ranking, Stopped::NoMoreProbes));
@@ -183,7 +189,7 @@ impl Fitting<'_, '_> {
             if left == 0 {
                 return Ok(self.finish(&ranking, Stopped::MostProbes));
             }
-            let targets = targets(probes, &self.measured);
+            let targets = targets(probes, &self.measured, &self.spreads);
             let keys = free(&ranking.best.candidate.design);
             let around = columns(&mut self.predictor, &targets, &ranking.best, &keys);
             let many = BATCH.min(left);
@@ -192,23 +198,26 @@ impl Fitting<'_, '_> {
                 for (probe, _) in next {
                     self.ask(probe)?;
                 }
+                ranking = self.rank(ranking.best.candidate)?;
                 continue;
             }
             // What it should know already is looked at, too.
             if checks == CHECK_ROUNDS || !self.check(&ranking, &open, left)? {
                 return Ok(self.finish(&ranking, Stopped::NothingMoreToLearn));
             }
+            ranking = self.rank(ranking.best.candidate)?;
             checks += 1;
         }
     }
 
     /// Where to begin: the best of some geometries under reads, which nothing else can be
-    /// mistaken for.
-    fn begin(&mut self) -> Result<Candidate, FitError> {
+    /// mistaken for. After it come those with the most and the fewest dies that reads cannot tell
+    /// from it.
+    fn begin(&mut self) -> Result<Vec<Candidate>, FitError> {
         let probes = self.predictor.probes();
-        let mut targets = targets(probes, &self.measured);
+        let mut targets = targets(probes, &self.measured, &[]);
         targets.retain(|target| probes[target.probe].topic == READ);
-        let mut best: Option<Fitted> = None;
+        let mut found: Vec<Fitted> = Vec::new();
         for (channels, ways) in STARTS {
             if (self.interrupted)() {
                 return Err(FitError::Interrupted);
@@ -218,17 +227,44 @@ impl Fitting<'_, '_> {
                 at: parameters::start(),
             };
             let mut out = BTreeSet::new();
-            let found = search(&mut self.predictor, &targets, start, &mut out).best;
-            let is_better = |best: &Fitted| found.criterion() < best.criterion();
-            if best.as_ref().is_none_or(is_better) {
-                best = Some(found);
-            }
+            let ranking = search(&mut self.predictor, &targets, start, &mut out);
+            found.push(ranking.best);
+            found.extend(ranking.rivals);
         }
-        let nowhere = Candidate {
+        found.sort_by(|a, b| a.criterion().total_cmp(&b.criterion()));
+        let least = found.first().map_or(0.0, Fitted::criterion);
+        found.retain(|one| one.criterion() < least + RIVAL);
+        let mut found = found.into_iter().map(|one| one.candidate);
+        let mut begins: Vec<Candidate> = found.next().into_iter().collect();
+        let others: Vec<Candidate> = found.collect();
+        let dies = |one: &&Candidate| one.design.dies();
+        let (most, fewest) = (
+            others.iter().max_by_key(dies),
+            others.iter().min_by_key(dies),
+        );
+        begins.extend([most, fewest].into_iter().flatten().cloned());
+        Ok(begins)
+    }
+
+    /// The best design for all that was measured, from the first of `begins`; from the others as
+    /// well, as long as what comes of it does not explain what was measured.
+    fn first_ranking(&mut self, begins: Vec<Candidate>) -> Result<Ranking, FitError> {
+        let mut begins = begins.into_iter();
+        let first = begins.next().unwrap_or_else(|| Candidate {
             design: Design::start(),
             at: parameters::start(),
-        };
-        Ok(best.map_or(nowhere, |best| best.candidate))
+        });
+        let mut best = self.rank(first)?;
+        for begin in begins {
+            if best.best.scale() <= UNEXPLAINED {
+                break;
+            }
+            let other = self.rank_from(begin)?;
+            if other.best.criterion() < best.best.criterion() {
+                best = other;
+            }
+        }
+        Ok(best)
     }
 
     fn open(&self) -> Vec<usize> {
@@ -261,7 +297,13 @@ impl Fitting<'_, '_> {
     }
 
     fn rank(&mut self, begin: Candidate) -> Result<Ranking, FitError> {
-        let targets = targets(self.predictor.probes(), &self.measured);
+        self.spread(&begin);
+        self.rank_from(begin)
+    }
+
+    /// The same, with what values are known to differ by already.
+    fn rank_from(&mut self, begin: Candidate) -> Result<Ranking, FitError> {
+        let targets = targets(self.predictor.probes(), &self.measured, &self.spreads);
         (self.on_progress)(&Progress::Fitting(targets.len()));
         let ranking = search(&mut self.predictor, &targets, begin, &mut self.out);
         if (self.interrupted)() {
@@ -273,6 +315,12 @@ impl Fitting<'_, '_> {
         Ok(ranking)
     }
 
+    /// Takes how much values differ from run to run from this candidate.
+    fn spread(&mut self, candidate: &Candidate) {
+        let asked: Vec<usize> = self.measured.iter().map(|(probe, _)| *probe).collect();
+        self.spreads = self.predictor.spreads(&asked, candidate);
+    }
+
     /// Runs some probes that should say nothing new, spread over the library; whether one of
     /// them did.
     fn check(&mut self, ranking: &Ranking, open: &[usize], left: usize) -> Result<bool, FitError> {
@@ -282,7 +330,9 @@ impl Fitting<'_, '_> {
             self.ask(open[n * open.len() / many])?;
         }
         let new = self.measured[before..].to_vec();
-        let targets = targets(self.predictor.probes(), &new);
+        let asked: Vec<usize> = new.iter().map(|(probe, _)| *probe).collect();
+        let spreads = self.predictor.spreads(&asked, &ranking.best.candidate);
+        let targets = targets(self.predictor.probes(), &new, &spreads);
         let candidates = vec![ranking.best.candidate.clone()];
         let judged = judge(&mut self.predictor, &targets, candidates);
         let errors = judged.iter().flat_map(Fitted::counted);
@@ -291,7 +341,8 @@ impl Fitting<'_, '_> {
 
     fn finish(&mut self, ranking: &Ranking, stopped: Stopped) -> Fit {
         let probes = self.predictor.probes();
-        let targets = targets(probes, &self.measured);
+        self.spread(&ranking.best.candidate);
+        let targets = targets(probes, &self.measured, &self.spreads);
         // Probes of a last check count too.
         let ranking = Ranking {
             rivals: ranking
@@ -302,13 +353,12 @@ impl Fitting<'_, '_> {
             best: self.again(&targets, &ranking.best),
         };
         let ranking = settle(&mut self.predictor, &targets, ranking);
-        let found = findings(&mut self.predictor, &targets, &ranking);
+        let (found, best) = findings(&mut self.predictor, &targets, &ranking);
         let Findings {
             numbers,
             mechanisms,
             combinations,
         } = found;
-        let best = &ranking.best;
         let values = targets.iter().zip(&best.errors).map(|(target, error)| {
             let ours = error.map(|error| libm::exp(target.log + error * target.sigma));
             let probe = &probes[target.probe];

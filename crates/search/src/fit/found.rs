@@ -4,16 +4,13 @@ use serde::Serialize;
 
 use super::design::{Design, FACTORS};
 use super::designs::Ranking;
+use super::intervals::{Ranges, TWO_SIDED, ranges};
 use super::parameters::{Coordinates, PARAMETERS, free};
 use super::predict::Predictor;
-use super::solve::{Fitted, Target, columns_wide, covariance};
+use super::solve::{Fitted, Target, columns_wide, covariance, improve};
 
-/// Standard deviations on either side that make 95 %.
-const TWO_SIDED: f64 = 1.96;
 /// A coordinate is known if half of its interval is below this: a third more or less.
 const KNOWN: f64 = 0.3;
-/// What the search itself leaves open of a coordinate.
-const SEARCH: f64 = 0.002;
 /// A combination is worth saying if it is known to this share, and each part is not.
 const COMBINED: f64 = 0.15;
 
@@ -76,23 +73,61 @@ pub(super) struct Findings {
     pub(super) combinations: Vec<Combination>,
 }
 
-/// What a ranking of designs says of every number and mechanism.
+/// What a design says of its numbers.
+struct Stated {
+    fitted: Fitted,
+    keys: Vec<usize>,
+    spread: Vec<Vec<f64>>,
+    ranges: Ranges,
+}
+
+/// Rounds of intervals of the best design: they can come by a better place.
+const ROUNDS: u32 = 3;
+
+/// What a design says, from the best place that is found in so many `rounds` at most.
+fn stated(
+    (predictor, targets): (&mut Predictor<'_>, &[Target]),
+    fitted: &Fitted,
+    rounds: u32,
+) -> Stated {
+    let mut fitted = fitted.clone();
+    let keys = free(&fitted.candidate.design);
+    for round in 1.. {
+        let around = columns_wide(predictor, targets, &fitted, &keys);
+        let spread = covariance(&fitted, &around, &keys);
+        let of = (keys.as_slice(), &around, spread.as_slice());
+        let (ranges, better) = ranges(predictor, (targets, &fitted), of);
+        match better.filter(|_| round < rounds) {
+            Some(better) => fitted = improve(predictor, targets, better, (&keys, 4)),
+            None => {
+                return Stated {
+                    fitted,
+                    keys,
+                    spread,
+                    ranges,
+                };
+            }
+        }
+    }
+    unreachable!("the last round returns")
+}
+
+/// What a ranking of designs says of every number and mechanism, and the best candidate, which
+/// may be a better one than that of the ranking.
 pub(super) fn findings(
     predictor: &mut Predictor<'_>,
     targets: &[Target],
     ranking: &Ranking,
-) -> Findings {
-    let best = &ranking.best;
-    let keys = free(&best.candidate.design);
-    let around = columns_wide(predictor, targets, best, &keys);
-    let spread = covariance(best, &around, &keys);
-    let mut ranges = ranges(best, &spread, &keys);
+) -> (Findings, Fitted) {
+    let Stated {
+        fitted: best,
+        keys,
+        spread,
+        mut ranges,
+    } = stated((predictor, targets), &ranking.best, ROUNDS);
     // Of each design that it could be as well.
     for rival in &ranking.rivals {
-        let theirs = free(&rival.candidate.design);
-        let around = columns_wide(predictor, targets, rival, &theirs);
-        let spread = covariance(rival, &around, &theirs);
-        for (key, (low, high)) in self::ranges(rival, &spread, &theirs) {
+        for (key, (low, high)) in stated((predictor, targets), rival, 1).ranges {
             match ranges.iter_mut().find(|(ours, _)| *ours == key) {
                 Some((_, range)) => *range = (range.0.min(low), range.1.max(high)),
                 // The best design does without it, and so it may be anything.
@@ -105,22 +140,12 @@ pub(super) fn findings(
         .map(|(key, range)| found(*key, &best.candidate.at, *range))
         .collect();
     let combinations = combinations(&best.candidate.at, &spread, (&keys, &numbers));
-    Findings {
+    let findings = Findings {
         numbers,
         mechanisms: mechanisms(ranking),
         combinations,
-    }
-}
-
-/// Coordinates that each number could have, within its bounds.
-fn ranges(here: &Fitted, spread: &[Vec<f64>], keys: &[usize]) -> Vec<(usize, (f64, f64))> {
-    let range = |(n, key): (usize, &usize)| {
-        let half = TWO_SIDED * spread[n][n].max(0.0).sqrt() + SEARCH;
-        let at = here.candidate.at[*key];
-        let (low, high) = PARAMETERS[*key].range();
-        (*key, ((at - half).max(low), (at + half).min(high)))
     };
-    keys.iter().enumerate().map(range).collect()
+    (findings, best)
 }
 
 fn found(key: usize, at: &Coordinates, (low, high): (f64, f64)) -> Found {

@@ -18,6 +18,7 @@
 //! | `designs` | which design, and which others cannot be told apart |
 //! | `choose` | the next probes |
 //! | `fitting` | all of it, in turn |
+//! | `intervals` | what each number could be |
 //! | `found` | parameters with intervals, combinations that are known |
 //! | `report` | table, JSON, page |
 //! | `recovery` | drives drawn at random, and how well they are recovered |
@@ -29,6 +30,7 @@ mod design;
 mod designs;
 mod fitting;
 mod found;
+mod intervals;
 mod known;
 mod measure;
 mod parameters;

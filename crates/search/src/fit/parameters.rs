@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::design::topic::{APPEND, DATA, FINISH, MIXED, OPEN, PUT, READ, RESET, REWRITE, WRITE};
+use super::design::topic::{
+    APPEND, DATA, FINISH, MIXED, OPEN, PUT, READ, RESETTING, REWRITE, WRITE,
+};
 use super::design::{CHANNELS, Design, FACTORS, PAGE, RESETS, ROWS, WAYS};
 use super::known::Known;
 use zonelab_lab::space::Quantity;
@@ -62,13 +64,7 @@ pub const PARAMETERS: &[Declared] = &[
     ),
     Declared {
         is_in: |design| design.0.get(RESETS).is_some_and(|reset| *reset < 3),
-        ..time(
-            "media.erase",
-            3 * MS,
-            (100 * US, 30 * MS),
-            0,
-            RESET | REWRITE,
-        )
+        ..time("media.erase", 3 * MS, (100 * US, 30 * MS), 0, RESETTING)
     },
     time(
         "media.transfer",
@@ -101,7 +97,7 @@ pub const PARAMETERS: &[Declared] = &[
         8 * US,
         (50, 500 * US),
         100,
-        OPEN | RESET | FINISH | REWRITE,
+        OPEN | FINISH | RESETTING,
     ),
     time(
         "front_end.latency.read",
@@ -138,14 +134,14 @@ pub const PARAMETERS: &[Declared] = &[
         100 * US,
         (0, 20 * MS),
         5 * US,
-        RESET | REWRITE,
+        RESETTING,
     ),
     time(
         "reset.bookkeeping.full_zone",
         300 * US,
         (0, 50 * MS),
         5 * US,
-        RESET | REWRITE,
+        RESETTING,
     ),
     Declared {
         quantity: Quantity::Share,
@@ -255,7 +251,7 @@ pub(super) fn settings(known: &Known, design: &Design, at: &[f64]) -> Vec<Settin
     push(
         "geometry.pages_per_block",
         pages(known, design).to_string(),
-        RESET | REWRITE,
+        RESETTING,
     );
     for index in free(design) {
         let one = &PARAMETERS[index];
@@ -266,7 +262,7 @@ pub(super) fn settings(known: &Known, design: &Design, at: &[f64]) -> Vec<Settin
         .iter()
         .any(|one| one.key == "media.erase" && (one.is_in)(design)))
     {
-        push("media.erase", "3ms".to_owned(), RESET | REWRITE);
+        push("media.erase", "3ms".to_owned(), RESETTING);
     }
     all
 }

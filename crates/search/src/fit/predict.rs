@@ -7,9 +7,12 @@ use zonelab_ssd::profile::Profile;
 
 use super::design::Design;
 use super::known::Known;
-use super::measure::{OnProfile, Values, run_on, values_of};
+use super::measure::{Measured, OnProfile, Values, run_on, values_of};
 use super::parameters::{self, Setting};
 use super::probes::Probe;
+
+/// Runs that say by how much a candidate's values differ from run to run.
+pub(super) const DRAWS: u32 = 8;
 
 /// Runs probes on candidates, and remembers.
 pub(super) struct Predictor<'a> {
@@ -18,6 +21,8 @@ pub(super) struct Predictor<'a> {
     seed: u64,
     /// By the settings that the probe reacts to.
     done: BTreeMap<(usize, String), Option<Values>>,
+    /// Standard deviations of single runs, by the same.
+    spreads: BTreeMap<(usize, String), Values>,
     /// Runs that were made.
     pub(super) runs: u64,
 }
@@ -36,6 +41,7 @@ impl<'a> Predictor<'a> {
             probes,
             seed,
             done: BTreeMap::new(),
+            spreads: BTreeMap::new(),
             runs: 0,
         }
     }
@@ -70,7 +76,7 @@ impl<'a> Predictor<'a> {
             .par_iter()
             .with_max_len(1)
             .map(|((probe, key), candidate)| {
-                let values = self.run(*probe, candidate);
+                let values = self.run(*probe, candidate, self.seed);
                 ((*probe, (*key).to_owned()), values)
             })
             .collect();
@@ -82,11 +88,47 @@ impl<'a> Predictor<'a> {
         found.collect()
     }
 
-    fn run(&self, probe: usize, candidate: &Candidate) -> Option<Values> {
+    /// By how much values of these probes differ from run to run on a candidate: standard
+    /// deviations of the logarithms, from [`DRAWS`] runs with a seed of their own each; `None`
+    /// where there is no value.
+    pub(super) fn spreads(&mut self, asked: &[usize], candidate: &Candidate) -> Vec<Values> {
+        let settings = parameters::settings(self.known, &candidate.design, &candidate.at);
+        let keys = asked.iter();
+        let keys: Vec<(usize, String)> = keys
+            .map(|probe| (*probe, key(&settings, self.probes[*probe].topic)))
+            .collect();
+        let missing = keys.iter().filter(|key| !self.spreads.contains_key(key));
+        let missing: Vec<&(usize, String)> = missing.collect();
+        let new: Vec<_> = missing
+            .par_iter()
+            .with_max_len(1)
+            .map(|key| {
+                let runs = (1..=u64::from(DRAWS)).map(|draw| {
+                    let seed = self.seed ^ (draw << 32);
+                    self.run(key.0, candidate, seed).unwrap_or_default()
+                });
+                let measured = Measured {
+                    probe: String::new(),
+                    repeats: runs.collect(),
+                };
+                let metrics = 0..self.probes[key.0].metrics.len();
+                let spreads = metrics.map(|metric| measured.of(metric).map(|(_, spread)| spread));
+                ((*key).clone(), spreads.collect::<Values>())
+            })
+            .collect();
+        self.runs += new.len() as u64 * u64::from(DRAWS);
+        self.spreads.extend(new);
+        let found = keys.iter().map(|key| self.spreads.get(key));
+        found
+            .map(|found| found.cloned().unwrap_or_default())
+            .collect()
+    }
+
+    fn run(&self, probe: usize, candidate: &Candidate, seed: u64) -> Option<Values> {
         let probe = &self.probes[probe];
         let text = parameters::profile_text(self.known, &candidate.design, &candidate.at, "fit");
         let profile = Profile::parse("fit", &text, &[]).ok()?;
-        let result = run_on(&OnProfile(profile), &probe.point, self.seed).ok()?;
+        let result = run_on(&OnProfile(profile), &probe.point, seed).ok()?;
         Some(values_of(probe, &result))
     }
 }

@@ -43,12 +43,19 @@ const BURSTS: [u64; 6] = [256, 1024, 4096, 8192, 16_384, 32_768];
 /// # Errors
 /// None is expected: what is said of a drive is checked before.
 pub fn probes(known: &Known, effort: Effort) -> Result<Vec<Probe>, Errors> {
+    let operations = match effort {
+        Effort::Quick => 800,
+        Effort::Full => 4000,
+    };
+    probes_of(known, operations)
+}
+
+/// The same with so many operations in a probe at most. Values differ the more from run to run
+/// the fewer there are.
+pub(super) fn probes_of(known: &Known, operations: u64) -> Result<Vec<Probe>, Errors> {
     let mut library = Library {
         known,
-        operations: match effort {
-            Effort::Quick => 200,
-            Effort::Full => 2000,
-        },
+        operations,
         probes: Vec::new(),
     };
     library.reads()?;

@@ -5,12 +5,14 @@ use zonelab_host::rng::Rng;
 use zonelab_ssd::profile::Profile;
 
 use super::design::{Design, FACTORS};
-use super::fitting::{Fit, FitError, Settings, fit};
+use super::fitting::{Fit, FitError, Settings, candidate_seed, fit};
 use super::found::Known as KnownShare;
 use super::known::Known;
 use super::measure::{OnProfile, Store, run_on};
 use super::parameters::{self, Coordinates, PARAMETERS, free};
-use super::probes::probes;
+use super::predict::{Candidate, Predictor};
+use super::probes::{Probe, probes};
+use super::solve::{improve, judge, targets};
 use crate::characterize::{Effort, Facts, Job, Reach, range, series};
 use zonelab_lab::run;
 
@@ -129,6 +131,9 @@ pub struct Recovered {
     pub runs: u64,
     /// See [`Fit::misfit`].
     pub misfit: f64,
+    /// By how much the criterion is for the drive as it is, and against what was found. Above 0,
+    /// the search did not come to the truth; below, what was measured speaks against it.
+    pub missed_by: f64,
 }
 
 /// A number beside the truth.
@@ -183,6 +188,7 @@ pub fn recover(seed: u64, (effort, repeats): (Effort, u32)) -> Result<(Recovered
             }
         }
     }
+    let missed_by = missed_by((&known, &library), &truth, (&fit, &store), settings.seed);
     let predictions = predictions(&known, &truth, &fit, seed);
     Ok((
         Recovered {
@@ -194,9 +200,45 @@ pub fn recover(seed: u64, (effort, repeats): (Effort, u32)) -> Result<(Recovered
             probes: fit.asked.len(),
             runs: fit.runs,
             misfit: fit.misfit,
+            missed_by,
         },
         fit,
     ))
+}
+
+/// [`Recovered::missed_by`]: both are fitted once more to all that was measured.
+fn missed_by(
+    (known, library): (&Known, &[Probe]),
+    truth: &Truth,
+    (fit, store): (&Fit, &Store),
+    seed: u64,
+) -> f64 {
+    let asked = fit.asked.iter().filter_map(|id| {
+        let probe = library.iter().position(|probe| probe.id == *id)?;
+        Some((probe, store.get(id)?.clone()))
+    });
+    let asked: Vec<_> = asked.collect();
+    let mut predictor = Predictor::new(known, library, candidate_seed(seed));
+    let found = Candidate {
+        design: fit.design.clone(),
+        at: fit.at.clone(),
+    };
+    let probes: Vec<usize> = asked.iter().map(|(probe, _)| *probe).collect();
+    let spreads = predictor.spreads(&probes, &found);
+    let targets = targets(library, &asked, &spreads);
+    let mut criterion = |design: &Design, at: &[f64]| {
+        let candidate = Candidate {
+            design: design.clone(),
+            at: at.to_vec(),
+        };
+        let judged = judge(&mut predictor, &targets, vec![candidate]);
+        let keys = free(design);
+        let fitted = judged
+            .into_iter()
+            .map(|here| improve(&mut predictor, &targets, here, (&keys, 4)));
+        fitted.map(|one| one.criterion()).sum::<f64>()
+    };
+    criterion(&fit.design, &fit.at) - criterion(&truth.design, &truth.at)
 }
 
 fn checked(truth: &Truth, fit: &Fit) -> Vec<Checked> {

@@ -1,8 +1,10 @@
 //! Numbers of one design: least squares on logarithms, and how well they are known.
 
-use super::measure::Measured;
+use std::collections::BTreeMap;
+
+use super::measure::{Measured, Values};
 use super::parameters::{PARAMETERS, free, start};
-use super::predict::{Candidate, Predictor};
+use super::predict::{Candidate, DRAWS, Predictor};
 use super::probes::Probe;
 use crate::calibrate::solve::{cholesky, damped_step, substitute};
 
@@ -41,26 +43,72 @@ pub(super) fn floor(metric: &str) -> f64 {
     }
 }
 
-/// The values that were measured.
-pub(super) fn targets(probes: &[Probe], measured: &[(usize, Measured)]) -> Vec<Target> {
+/// The values that were measured, and how far from them a candidate may be that is right.
+///
+/// A drive's own repeats are too few to say by how much its values differ from run to run: of
+/// three, every tenth deviation comes out less than a third of what it is, and its value would
+/// count as much as ten. So `spreads` count beside them, which say how much those of a candidate
+/// differ (of each of `measured`, metric by metric), each by the runs that it is from. Where
+/// there are none, other probes of the same kind count.
+pub(super) fn targets(
+    probes: &[Probe],
+    measured: &[(usize, Measured)],
+    spreads: &[Values],
+) -> Vec<Target> {
+    let alike = Alike::of(probes, measured);
     let mut targets = Vec::new();
-    for (probe, measured) in measured {
-        for (metric, name) in probes[*probe].metrics.iter().enumerate() {
-            if let Some((log, spread)) = measured.of(metric) {
-                let many = measured.repeats.len().max(1) as f64;
-                // The candidate runs once, and so differs by as much again.
-                let of_runs = spread * spread * (1.0 + 1.0 / many);
-                let floor = floor(name);
-                targets.push(Target {
-                    probe: *probe,
-                    metric,
-                    log,
-                    sigma: (of_runs + floor * floor).sqrt(),
-                });
-            }
+    for (n, (probe, measured)) in measured.iter().enumerate() {
+        let of = &probes[*probe];
+        for (metric, name) in of.metrics.iter().enumerate() {
+            let Some((log, own)) = measured.of(metric) else {
+                continue;
+            };
+            let many = measured.repeats.len().max(1) as f64;
+            let candidate = spreads
+                .get(n)
+                .and_then(|of| of.get(metric).copied().flatten());
+            let (others, known_by) = match candidate {
+                Some(spread) => (spread * spread, f64::from(DRAWS - 1)),
+                None => (alike.variance(of, name), many - 1.0),
+            };
+            let degrees = (many - 1.0, known_by);
+            let of_drive =
+                (degrees.0 * own * own + degrees.1 * others) / (degrees.0 + degrees.1).max(1.0);
+            let floor = floor(name);
+            targets.push(Target {
+                probe: *probe,
+                metric,
+                log,
+                // The candidate runs once.
+                sigma: (of_drive / many + others + floor * floor).sqrt(),
+            });
         }
     }
     targets
+}
+
+/// Mean variances of the repeats of probes of a kind.
+struct Alike(BTreeMap<(u8, &'static str), (f64, f64)>);
+
+impl Alike {
+    fn of(probes: &[Probe], measured: &[(usize, Measured)]) -> Self {
+        let mut sums: BTreeMap<(u8, &'static str), (f64, f64)> = BTreeMap::new();
+        for (probe, measured) in measured {
+            let of = &probes[*probe];
+            for (metric, name) in of.metrics.iter().enumerate() {
+                if let Some((_, spread)) = measured.of(metric) {
+                    let sum = sums.entry((of.topic, name)).or_default();
+                    *sum = (sum.0 + spread * spread, sum.1 + 1.0);
+                }
+            }
+        }
+        Self(sums)
+    }
+
+    fn variance(&self, probe: &Probe, metric: &'static str) -> f64 {
+        let sum = self.0.get(&(probe.topic, metric));
+        sum.map_or(0.0, |(sum, many)| sum / many)
+    }
 }
 
 /// A candidate and how far from the measured values it is.

@@ -3,13 +3,15 @@
 
 use zonelab_ssd::profile::Profile;
 
-use super::design::CORES;
 use super::design::topic::READ;
+use super::design::{CHANNELS, CORES, PAGE, RESETS, ROWS, WAYS};
 use super::designs::carried_over;
-use super::measure::{Values, run_on, values_of};
+use super::measure::{Measured, Values, run_on, values_of};
 use super::parameters::{free, start};
 use super::predict::Candidate;
+use super::probes::probes_of;
 use super::recovery::{Truth, draw};
+use super::solve::targets;
 use super::*;
 use crate::characterize::{Effort, Facts, Reach};
 
@@ -118,7 +120,7 @@ fn keys_have_no_influence_where_none_is_declared() {
 fn what_reads_tell_is_found() {
     let truth = draw(1);
     let known = known_of(&truth);
-    let mut library = probes(&known, Effort::Quick).unwrap();
+    let mut library = probes_of(&known, 200).unwrap();
     library.retain(|probe| probe.topic == READ && probe.is_first);
     let mut subject = OnProfile(truth.profile.clone());
     let settings = Settings {
@@ -179,4 +181,75 @@ fn numbers_of_other_cores_keep_the_time_of_a_command() {
         after.abs_diff(before) <= before / 1000,
         "{before} ns, then {after} ns"
     );
+}
+
+/// Another geometry begins where it moves as many bytes: its channels together, its dies
+/// together; and a read takes as long.
+#[test]
+fn numbers_of_other_geometries_keep_the_rates() {
+    let value = |at: &[f64], key: &str| {
+        let place = PARAMETERS.iter().position(|of| of.key == key).unwrap();
+        PARAMETERS[place].value(at[place]) as f64
+    };
+    let design = |channels, ways, page| {
+        let start = Design::start();
+        start
+            .with(CHANNELS, channels)
+            .with(WAYS, ways)
+            .with(PAGE, page)
+    };
+    // 2 channels of 4 dies with pages of 16 KiB, as 8 of 1, or with pages of 8 KiB.
+    let here = Candidate {
+        design: design(1, 2, 2),
+        at: start(),
+    };
+    for (other, channels, dies) in [(design(3, 0, 2), 4.0, 1.0), (design(1, 2, 1), 0.5, 0.5)] {
+        let there = carried_over(&here, &other).unwrap();
+        let ratio = |key| value(&there, key) / value(&here.at, key);
+        assert!((ratio("media.transfer") - channels).abs() < 1e-3);
+        assert!((ratio("media.program") - dies).abs() < 1e-3);
+        let read = |at: &[f64]| value(at, "media.read") + value(at, "media.transfer");
+        assert!((read(&there) / read(&here.at) - 1.0).abs() < 1e-3);
+    }
+}
+
+/// Some mechanisms fit only together, and so they are one change of a design.
+#[test]
+fn mechanisms_that_fit_together_change_together() {
+    let here = Design::start();
+    let neighbours = here.neighbours();
+    let is_there = |design: &Design| neighbours.iter().any(|(of, _)| of == design);
+    for rows in 0..3 {
+        for reset in 0..4 {
+            let other = here.with(ROWS, rows).with(RESETS, reset);
+            assert!(other == here || is_there(&other), "{rows} {reset}");
+        }
+    }
+    // As many dies, on a quarter of the channels.
+    let wide = here.with(CHANNELS, 3).with(WAYS, 0);
+    let narrow = here.with(CHANNELS, 1).with(WAYS, 2);
+    assert!(wide.neighbours().iter().any(|(of, _)| *of == narrow));
+}
+
+/// Repeats that happen to be alike do not make a value certain.
+#[test]
+fn repeats_that_are_alike_by_chance_are_not_certain() {
+    let known = known_of(&draw(1));
+    let library = probes(&known, Effort::Quick).unwrap();
+    let of = |probe: usize, values: [f64; 3]| {
+        let repeats = values.map(|value| vec![Some(value), Some(value)]);
+        let measured = Measured {
+            probe: library[probe].id.clone(),
+            repeats: repeats.to_vec(),
+        };
+        (probe, measured)
+    };
+    // Two probes that read, of which one looks certain.
+    let measured = [of(0, [100.0, 100.0, 100.0]), of(1, [90.0, 100.0, 110.0])];
+    let alone = targets(&library, &measured[..1], &[]);
+    let beside = targets(&library, &measured, &[]);
+    let of_candidate = targets(&library, &measured[..1], &[vec![Some(0.1), Some(0.1)]]);
+    assert!(alone[0].sigma < 0.01, "{:?}", alone[0]);
+    assert!(beside[0].sigma > 0.05, "{:?}", beside[0]);
+    assert!(of_candidate[0].sigma > 0.1, "{:?}", of_candidate[0]);
 }
