@@ -84,10 +84,11 @@ struct Stated {
 /// Rounds of intervals of the best design: they can come by a better place.
 const ROUNDS: u32 = 3;
 
-/// What a design says, from the best place that is found in so many `rounds` at most.
+/// What a design says beyond what is `known` to be possible, from the best place that is found in
+/// so many `rounds` at most.
 fn stated(
     (predictor, targets): (&mut Predictor<'_>, &[Target]),
-    fitted: &Fitted,
+    (fitted, known): (&Fitted, &Ranges),
     rounds: u32,
 ) -> Stated {
     let mut fitted = fitted.clone();
@@ -96,7 +97,7 @@ fn stated(
         let around = columns_wide(predictor, targets, &fitted, &keys);
         let spread = covariance(&fitted, &around, &keys);
         let of = (keys.as_slice(), &around, spread.as_slice());
-        let (ranges, better) = ranges(predictor, (targets, &fitted), of);
+        let (ranges, better) = ranges(predictor, (targets, &fitted, known), of);
         match better.filter(|_| round < rounds) {
             Some(better) => fitted = improve(predictor, targets, better, (&keys, 4)),
             None => {
@@ -124,10 +125,10 @@ pub(super) fn findings(
         keys,
         spread,
         mut ranges,
-    } = stated((predictor, targets), &ranking.best, ROUNDS);
+    } = stated((predictor, targets), (&ranking.best, &Vec::new()), ROUNDS);
     // Of each design that it could be as well.
     for rival in &ranking.rivals {
-        for (key, (low, high)) in stated((predictor, targets), rival, 1).ranges {
+        for (key, (low, high)) in stated((predictor, targets), (rival, &ranges), 1).ranges {
             match ranges.iter_mut().find(|(ours, _)| *ours == key) {
                 Some((_, range)) => *range = (range.0.min(low), range.1.max(high)),
                 // The best design does without it, and so it may be anything.

@@ -14,11 +14,11 @@ pub(super) const TWO_SIDED: f64 = 1.96;
 /// What the search itself leaves open of a coordinate.
 const SEARCH: f64 = 0.002;
 /// By how much an end moves on where errors are still too small.
-const FURTHER: f64 = 1.5;
+const FURTHER: f64 = 2.0;
 /// How often it does.
-const ROUNDS: u32 = 8;
+const ROUNDS: u32 = 4;
 /// Dampings of the steps that other numbers are given to follow.
-const STEPS: [&[f64]; 4] = [&[1e-2, 0.5], &[1e-2], &[1e-2], &[1e-2]];
+const STEPS: [&[f64]; 3] = [&[1e-2, 0.5], &[1e-2], &[1e-2]];
 /// A step of a coordinate that makes no difference but by chance.
 const NOTHING: f64 = 0.001;
 
@@ -37,19 +37,28 @@ struct End {
 }
 
 /// Coordinates that each number of `keys` could have, within its bounds, and a candidate that
-/// turned out to be better on the way, if there is one.
+/// turned out to be better on the way, if there is one. What is possible anyway, as `known` says
+/// of some numbers, is not looked at again.
 pub(super) fn ranges(
     predictor: &mut Predictor<'_>,
-    (targets, here): (&[Target], &Fitted),
+    (targets, here, known): (&[Target], &Fitted, &Ranges),
     (keys, columns, spread): (&[usize], &Columns, &[Vec<f64>]),
 ) -> (Ranges, Option<Fitted>) {
-    let sides = |key: usize| {
-        let distance = TWO_SIDED * spread[key][key].max(0.0).sqrt() + SEARCH;
-        [-1.0, 1.0].map(|side| End {
-            key,
+    let sides = |place: usize| {
+        let key = keys[place];
+        let (at, bounds) = (here.candidate.at[key], PARAMETERS[key].range());
+        let half = TWO_SIDED * spread[place][place].max(0.0).sqrt() + SEARCH;
+        let known = known.iter().find(|(of, _)| *of == key);
+        let (low, high) = known.map_or((at, at), |(_, range)| *range);
+        let ends = [
+            (-1.0, at - low, at - bounds.0),
+            (1.0, high - at, bounds.1 - at),
+        ];
+        ends.map(|(side, known, most)| End {
+            key: place,
             side,
-            distance,
-            is_there: false,
+            distance: half.max(known),
+            is_there: half.max(known) >= most,
         })
     };
     let mut ends: Vec<End> = (0..keys.len()).flat_map(sides).collect();
