@@ -42,7 +42,7 @@ fn a_profile_comes_out_and_the_same_again() {
     scratch.write("small.toml", SMALL);
     let args = [
         "--device=small.toml",
-        "--max-probes=2",
+        "--max-probes=3",
         "--out=out",
         "--json",
     ];
@@ -50,7 +50,7 @@ fn a_profile_comes_out_and_the_same_again() {
     assert!(first.status.success(), "{}", stderr(&first));
     super::schemas::valid("fit", &first.stdout);
     let found: Value = serde_json::from_slice(&first.stdout).unwrap();
-    assert_eq!(found["probes"].as_array().unwrap().len(), 2);
+    assert_eq!(found["probes"].as_array().unwrap().len(), 3);
     assert_eq!(found["stopped"], "most-probes");
     for number in found["parameters"].as_array().unwrap() {
         let value = number["value"].as_u64().unwrap();
@@ -63,7 +63,7 @@ fn a_profile_comes_out_and_the_same_again() {
         .iter()
         .map(|line| line.as_str().unwrap())
         .collect();
-    // Two kinds of reads say nothing of erasures: neither how long one takes nor when.
+    // Three kinds of reads say nothing of erasures: neither how long one takes nor when.
     assert!(
         open.iter().any(|line| line.starts_with("media.erase")),
         "{open:?}"

@@ -58,9 +58,6 @@ pub(super) const BUFFER: usize = 6;
 pub(super) const FINISHES: usize = 7;
 pub(super) const RESETS: usize = 8;
 
-/// Alternatives of the dies on each channel: none is further from another than one less.
-const CHANNELS_AND_WAYS: u8 = 4;
-
 /// Every mechanism that a fit decides about.
 pub const FACTORS: &[Factor] = &[
     Factor {
@@ -243,22 +240,22 @@ impl Design {
             let others = self.others(factor);
             all.extend(others.map(|choice| (self.with(factor, choice), of.topics)));
         }
-        for (more, less) in [
+        let pairs = [
             (CHANNELS, WAYS),
             (WAYS, CHANNELS),
             (PAGE, WAYS),
             (PAGE, CHANNELS),
-        ] {
-            all.extend(self.shifted(more, less).map(|other| (other, FLASH)));
-        }
-        for (more, less) in [(WAYS, PAGE), (CHANNELS, PAGE)] {
-            all.extend(self.shifted(more, less).map(|other| (other, FLASH)));
-        }
-        // The same number of dies, on channels that are many times as many or as few.
-        for far in 2..CHANNELS_AND_WAYS {
-            for (more, less) in [(CHANNELS, WAYS), (WAYS, CHANNELS)] {
-                all.extend(self.shifted_by(far, more, less).map(|other| (other, FLASH)));
-            }
+            (WAYS, PAGE),
+            (CHANNELS, PAGE),
+        ];
+        for (more, less) in pairs {
+            // Dies move any number of times: the same number of them on fewer channels can be
+            // far from a design where each step to it is worse.
+            let is_page = [more, less].contains(&PAGE);
+            let there_are = self.0.get(less).copied().unwrap_or_default();
+            let most = if is_page { there_are.min(1) } else { there_are };
+            let shifted = (1..=most).filter_map(|steps| self.shifted(steps, more, less));
+            all.extend(shifted.map(|other| (other, FLASH)));
         }
         for rows in self.others(ROWS) {
             for reset in self.others(RESETS) {
@@ -276,13 +273,8 @@ impl Design {
         (0..choices).filter(move |choice| Some(*choice) != ours)
     }
 
-    /// One step more of one count and one less of another.
-    fn shifted(&self, more: usize, less: usize) -> Option<Self> {
-        self.shifted_by(1, more, less)
-    }
-
     /// So many steps more of one count and less of another.
-    fn shifted_by(&self, steps: u8, more: usize, less: usize) -> Option<Self> {
+    fn shifted(&self, steps: u8, more: usize, less: usize) -> Option<Self> {
         let up = self.0.get(more)?.checked_add(steps)?;
         let down = self.0.get(less)?.checked_sub(steps)?;
         let is_there = usize::from(up) < FACTORS[more].choices.len();

@@ -234,15 +234,19 @@ impl Fitting<'_, '_> {
         found.sort_by(|a, b| a.criterion().total_cmp(&b.criterion()));
         let least = found.first().map_or(0.0, Fitted::criterion);
         found.retain(|one| one.criterion() < least + RIVAL);
-        let mut found = found.into_iter().map(|one| one.candidate);
-        let mut begins: Vec<Candidate> = found.next().into_iter().collect();
-        let others: Vec<Candidate> = found.collect();
-        let dies = |one: &&Candidate| one.design.dies();
-        let (most, fewest) = (
-            others.iter().max_by_key(dies),
-            others.iter().min_by_key(dies),
-        );
-        begins.extend([most, fewest].into_iter().flatten().cloned());
+        let dies = |one: &&Fitted| one.candidate.design.dies();
+        let best_and_ends = [
+            found.first(),
+            found.iter().max_by_key(dies),
+            found.iter().min_by_key(dies),
+        ];
+        let mut begins: Vec<Candidate> = Vec::new();
+        for one in best_and_ends.into_iter().flatten() {
+            let one = &one.candidate;
+            if !begins.iter().any(|other| other.design == one.design) {
+                begins.push(one.clone());
+            }
+        }
         Ok(begins)
     }
 
