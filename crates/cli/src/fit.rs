@@ -1,8 +1,10 @@
 //! `zonelab fit`.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use zonelab_config::Override;
@@ -194,6 +196,9 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// How long it takes at least until the next line says how many candidates were run.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Measures and fits; `None`: it was interrupted.
 fn run(
     args: &Args,
@@ -203,8 +208,15 @@ fn run(
     interrupt: &AtomicBool,
 ) -> Result<Option<fit::Fit>, Failure> {
     let quiet = args.quiet || args.json;
+    let said = Cell::new(Instant::now());
     let show = |progress: &Progress<'_>| match progress {
         _ if quiet => {}
+        Progress::Running(runs) => {
+            if said.get().elapsed() >= PATIENCE {
+                said.set(Instant::now());
+                tell!("zonelab: {runs} runs of candidates so far");
+            }
+        }
         Progress::Measuring(probe, before) => {
             tell!("zonelab: probe {}: {probe}", before + 1);
         }

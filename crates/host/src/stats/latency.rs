@@ -133,13 +133,12 @@ impl Latency {
         if rank >= self.count() {
             return Some(Nanos(max));
         }
-        let mut below = 0;
-        let bucket = self.histogram.iter_recorded().find(|step| {
-            below += step.count_since_last_iteration();
-            below >= rank
-        });
+        // The histogram takes a share and rounds up what it is of all: half a rank less is
+        // this rank, however the division rounds. It sums buckets many at a time.
+        let share = (rank as f64 - 0.5) / self.count() as f64;
         // A bucket reports its upper end.
-        bucket.map(|step| Nanos(step.value_iterated_to().clamp(min, max)))
+        let bucket = self.histogram.value_at_quantile(share);
+        Some(Nanos(bucket.clamp(min, max)))
     }
 
     /// [`Self::percentile`] of each of `percents`, which must not decrease, in

@@ -53,6 +53,7 @@ pub(super) const CHANNELS: usize = 0;
 pub(super) const WAYS: usize = 1;
 pub(super) const PAGE: usize = 2;
 pub(super) const ROWS: usize = 3;
+pub(super) const PARTIAL: usize = 4;
 pub(super) const CORES: usize = 5;
 pub(super) const BUFFER: usize = 6;
 pub(super) const FINISHES: usize = 7;

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::design::topic::READ;
-use super::design::{CHANNELS, CORES, Design, PAGE, WAYS};
-use super::parameters::{PARAMETERS, free};
+use super::design::{CHANNELS, CORES, Design, PAGE, ROWS, WAYS};
+use super::parameters::{
+    ERASE, MEDIA_READ, PARAMETERS, PROGRAM, TRANSFER, coordinates, cores_and_rests, free, values,
+};
 use super::predict::{Candidate, Predictor};
 use super::solve::{Columns, Fitted, Target, columns, improve, judge, step};
 
@@ -216,22 +218,16 @@ fn by_reacting(
     improve(predictor, targets, one, (&reacting, 3))
 }
 
-/// What a command takes a core, and what it takes besides.
-const OF_CORES: [(&str, &str); 3] = [
-    ("front_end.read", "front_end.latency.read"),
-    ("front_end.write", "front_end.latency.write"),
-    ("front_end.append", "front_end.latency.append"),
-];
-
 /// The coordinates at which a drive of `other` behaves most as `here` does: all cores together
 /// handle as many commands per second, all channels move as many bytes and all dies program as
-/// many, and a single command takes as long. `None`: they do so at the same coordinates.
+/// many, a zone is erased in the same time, and a single command takes as long. `None`: they do
+/// so at the same coordinates.
 ///
 /// A drive with half of the cores, each twice as fast, behaves so much alike that a search which
 /// changes the number of cores alone would find the errors grow, and never arrive at the times
 /// that go with that number. With channels, dies and the size of a page it is the same.
 pub(super) fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>> {
-    let counts = [CHANNELS, WAYS, PAGE, CORES];
+    let counts = [CHANNELS, WAYS, PAGE, ROWS, CORES];
     let is_same = |factor: usize| other.0[factor] == here.design.0[factor];
     if counts.into_iter().all(is_same) {
         return None;
@@ -244,38 +240,33 @@ pub(super) fn carried_over(here: &Candidate, other: &Design) -> Option<Vec<f64>>
         of(other) / of(&here.design)
     };
     let cores = ratio(&[CORES]);
+    let rows = ratio(&[ROWS]);
     let bytes = [ratio(&[CHANNELS, PAGE]), ratio(&[CHANNELS, WAYS, PAGE])];
-    let mut at = here.at.clone();
-    for (core, besides) in OF_CORES {
-        traded(&mut at, (core, besides), cores);
+    let mut all = values(&here.at);
+    let changed = |all: &mut [u64], key: usize, to: f64| {
+        let (low, high) = PARAMETERS[key].bounds;
+        all[key] = to.clamp(low as f64, high as f64).round() as u64;
+    };
+    let program = all[PROGRAM] as f64 * bytes[1];
+    changed(&mut all, PROGRAM, program);
+    // A die erases the blocks of a zone one after another.
+    let erase = all[ERASE] as f64 / rows;
+    changed(&mut all, ERASE, erase);
+    // What a page takes more on a channel, the flash takes less.
+    let read_and_transfer = (all[MEDIA_READ] + all[TRANSFER]) as f64;
+    let transfer = all[TRANSFER] as f64 * bytes[0];
+    changed(&mut all, TRANSFER, transfer);
+    let read = read_and_transfer - all[TRANSFER] as f64;
+    changed(&mut all, MEDIA_READ, read);
+    // What a command takes a core more, it takes less besides.
+    for (core, rest) in cores_and_rests() {
+        let whole = (all[core] + all[rest]) as f64;
+        let time = all[core] as f64 * cores;
+        changed(&mut all, core, time);
+        let rest_of_it = whole - all[core] as f64;
+        changed(&mut all, rest, rest_of_it);
     }
-    traded(&mut at, ("media.transfer", "media.read"), bytes[0]);
-    scaled(&mut at, "media.program", bytes[1]);
-    Some(at)
-}
-
-fn place(key: &str) -> usize {
-    let place = PARAMETERS.iter().position(|of| of.key == key);
-    place.expect("keys named in this module are those of parameters")
-}
-
-/// Makes a number so many times greater, within its bounds, and says what it was and is.
-fn scaled(at: &mut [f64], key: &str, ratio: f64) -> [f64; 2] {
-    let one = place(key);
-    let before = PARAMETERS[one].value(at[one]) as f64;
-    let (low, high) = PARAMETERS[one].bounds;
-    let after = (before * ratio).clamp(low as f64, high as f64);
-    at[one] = PARAMETERS[one].coordinate(after as u64);
-    [before, after]
-}
-
-/// Makes a time so many times greater, within its bounds, and another one less by as much.
-fn traded(at: &mut [f64], (one, other): (&str, &str), ratio: f64) {
-    let [before, after] = scaled(at, one, ratio);
-    let other = place(other);
-    let left = (PARAMETERS[other].value(at[other]) as f64 + before - after).max(0.0);
-    let (low, high) = PARAMETERS[other].range();
-    at[other] = PARAMETERS[other].coordinate(left as u64).clamp(low, high);
+    Some(coordinates(&all))
 }
 
 /// Judges other designs: each with the coordinates of `here`, and each that has other counts of

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::choose;
+use super::design::Design;
 use super::design::topic::READ;
-use super::design::{CHANNELS, Design, WAYS};
 use super::designs::{RIVAL, Ranking, UNEXPLAINED, search, settle};
 use super::found::{Combination, Findings, Found, Mechanism, findings};
 use super::known::Known;
@@ -15,9 +15,8 @@ use super::parameters::{self, free};
 use super::predict::{Candidate, Predictor};
 use super::probes::Probe;
 use super::solve::{Fitted, Target, columns, improve, judge, targets};
+use super::survey::survey;
 
-/// Alternatives of channels and dies that are begun with.
-const STARTS: [(u8, u8); 3] = [(1, 1), (3, 0), (2, 2)];
 /// Probes that are run before the next fit.
 const BATCH: usize = 8;
 /// A check that is missed by more than so many standard deviations goes into the fit.
@@ -45,6 +44,8 @@ pub enum Progress<'a> {
     Measuring(&'a str, usize),
     /// Candidates are compared with so many values.
     Fitting(usize),
+    /// So many runs of candidates were made.
+    Running(u64),
     /// The mean error of the best candidate, as a share.
     Fitted(f64),
 }
@@ -150,8 +151,12 @@ pub fn fit(
     on_progress: &dyn Fn(&Progress<'_>),
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Fit, FitError> {
+    let watch = |runs| {
+        on_progress(&Progress::Running(runs));
+        !interrupted()
+    };
     let mut fitting = Fitting {
-        predictor: Predictor::new(known, probes, candidate_seed(settings.seed)),
+        predictor: Predictor::new((known, probes), candidate_seed(settings.seed), &watch),
         subject,
         store,
         settings,
@@ -161,7 +166,12 @@ pub fn fit(
         on_progress,
         interrupted,
     };
-    fitting.run()
+    let fit = fitting.run();
+    // Whatever came of it, it was not looked for to the end.
+    match interrupted() {
+        true => Err(FitError::Interrupted),
+        false => fit,
+    }
 }
 
 impl Fitting<'_, '_> {
@@ -210,28 +220,22 @@ impl Fitting<'_, '_> {
         }
     }
 
-    /// Where to begin: the best of some geometries under reads, which nothing else can be
+    /// Where to begin: the best of all geometries under reads, which nothing else can be
     /// mistaken for. After it come those with the most and the fewest dies that reads cannot tell
     /// from it.
     fn begin(&mut self) -> Result<Vec<Candidate>, FitError> {
         let probes = self.predictor.probes();
-        let mut targets = targets(probes, &self.measured, &[]);
+        self.spread(&Candidate {
+            design: Design::start(),
+            at: parameters::start(),
+        });
+        let mut targets = targets(probes, &self.measured, &self.spreads);
         targets.retain(|target| probes[target.probe].topic == READ);
-        let mut found: Vec<Fitted> = Vec::new();
-        for (channels, ways) in STARTS {
-            if (self.interrupted)() {
-                return Err(FitError::Interrupted);
-            }
-            let start = Candidate {
-                design: Design::start().with(CHANNELS, channels).with(WAYS, ways),
-                at: parameters::start(),
-            };
-            let mut out = BTreeSet::new();
-            let ranking = search(&mut self.predictor, &targets, start, &mut out);
-            found.push(ranking.best);
-            found.extend(ranking.rivals);
+        (self.on_progress)(&Progress::Fitting(targets.len()));
+        let mut found = survey(&mut self.predictor, &targets);
+        if (self.interrupted)() {
+            return Err(FitError::Interrupted);
         }
-        found.sort_by(|a, b| a.criterion().total_cmp(&b.criterion()));
         let least = found.first().map_or(0.0, Fitted::criterion);
         found.retain(|one| one.criterion() < least + RIVAL);
         let dies = |one: &&Fitted| one.candidate.design.dies();

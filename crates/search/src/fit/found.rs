@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::design::{Design, FACTORS};
 use super::designs::Ranking;
-use super::intervals::{Ranges, TWO_SIDED, ranges};
-use super::parameters::{Coordinates, PARAMETERS, free};
+use super::intervals::{Range, TWO_SIDED, ranges, together};
+use super::parameters::{Coordinates, PARAMETERS, free, slopes, values};
 use super::predict::Predictor;
 use super::solve::{Fitted, Target, columns_wide, covariance, improve};
 
@@ -78,7 +78,7 @@ struct Stated {
     fitted: Fitted,
     keys: Vec<usize>,
     spread: Vec<Vec<f64>>,
-    ranges: Ranges,
+    ranges: Vec<Range>,
 }
 
 /// Rounds of intervals of the best design: they can come by a better place.
@@ -88,7 +88,7 @@ const ROUNDS: u32 = 3;
 /// so many `rounds` at most.
 fn stated(
     (predictor, targets): (&mut Predictor<'_>, &[Target]),
-    (fitted, known): (&Fitted, &Ranges),
+    (fitted, known): (&Fitted, &[Range]),
     rounds: u32,
 ) -> Stated {
     let mut fitted = fitted.clone();
@@ -125,20 +125,21 @@ pub(super) fn findings(
         keys,
         spread,
         mut ranges,
-    } = stated((predictor, targets), (&ranking.best, &Vec::new()), ROUNDS);
+    } = stated((predictor, targets), (&ranking.best, &[]), ROUNDS);
     // Of each design that it could be as well.
     for rival in &ranking.rivals {
-        for (key, (low, high)) in stated((predictor, targets), (rival, &ranges), 1).ranges {
-            match ranges.iter_mut().find(|(ours, _)| *ours == key) {
-                Some((_, range)) => *range = (range.0.min(low), range.1.max(high)),
+        for range in stated((predictor, targets), (rival, &ranges), 1).ranges {
+            match ranges.iter_mut().find(|ours| ours.key == range.key) {
+                Some(ours) => ours.with(&range),
                 // The best design does without it, and so it may be anything.
-                None => ranges.push((key, PARAMETERS[key].range())),
+                None => ranges.push(Range::open(range.key)),
             }
         }
     }
+    let at = values(&best.candidate.at);
     let numbers: Vec<Found> = ranges
         .iter()
-        .map(|(key, range)| found(*key, &best.candidate.at, *range))
+        .map(|range| found(range, at[range.key]))
         .collect();
     let combinations = combinations(&best.candidate.at, &spread, (&keys, &numbers));
     let findings = Findings {
@@ -149,9 +150,9 @@ pub(super) fn findings(
     (findings, best)
 }
 
-fn found(key: usize, at: &Coordinates, (low, high): (f64, f64)) -> Found {
-    let one = &PARAMETERS[key];
-    let value = one.value(at[key]);
+fn found(range: &Range, value: u64) -> Found {
+    let one = &PARAMETERS[range.key];
+    let (low, high) = range.own;
     let interval = (one.value(low).min(value), one.value(high).max(value));
     let half = (high - low) / 2.0;
     Found {
@@ -195,22 +196,19 @@ fn combinations(
     let mut all = Vec::new();
     // Behind those of the best design there are some of its rivals alone.
     let numbers = &numbers[..keys.len().min(numbers.len())];
+    let slopes: Vec<Vec<f64>> = keys.iter().map(|key| slopes(at, *key, keys)).collect();
     for (a, one) in numbers.iter().enumerate() {
         for (b, other) in numbers.iter().enumerate().skip(a + 1) {
             if one.known == Known::Determined || other.known == Known::Determined {
                 continue;
             }
-            let slope = |n: usize| {
-                let declared = &PARAMETERS[keys[n]];
-                // What a step of the coordinate changes.
-                declared.value(at[keys[n]]) as f64 + declared.soft as f64
-            };
-            let (da, db) = (slope(a), slope(b));
+            let of = |a: usize, b: usize| together(&slopes[a], &slopes[b], spread);
+            let (of_one, of_other, both) = (of(a, a), of(b, b), of(a, b));
             let sum = one.value as f64 + other.value as f64;
-            let of_sum = da * da * spread[a][a] + db * db * spread[b][b];
-            let of_sum = of_sum + 2.0 * da * db * spread[a][b];
+            let of_sum = of_one + of_other + 2.0 * both;
             let sum_share = TWO_SIDED * of_sum.max(0.0).sqrt() / sum.max(1.0);
-            let of_ratio = spread[a][a] + spread[b][b] - 2.0 * spread[a][b];
+            let (va, vb) = (one.value.max(1) as f64, other.value.max(1) as f64);
+            let of_ratio = of_one / va / va + of_other / vb / vb - 2.0 * both / va / vb;
             let ratio_share = TWO_SIDED * of_ratio.max(0.0).sqrt();
             let keys = [one.key, other.key];
             let are_times = !keys

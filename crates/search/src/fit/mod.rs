@@ -39,6 +39,7 @@ mod probes;
 pub mod recovery;
 mod report;
 mod solve;
+mod survey;
 #[cfg(test)]
 mod tests;
 

@@ -31,6 +31,47 @@ pub struct Declared {
     pub(super) is_in: fn(&Design) -> bool,
 }
 
+/// Positions of the numbers that code asks for.
+pub(super) const MEDIA_READ: usize = 0;
+pub(super) const PROGRAM: usize = 1;
+pub(super) const ERASE: usize = 2;
+pub(super) const TRANSFER: usize = 3;
+pub(super) const CORE_READ: usize = 5;
+pub(super) const CORE_WRITE: usize = 6;
+pub(super) const CORE_APPEND: usize = 7;
+
+/// Positions of the times that a command takes one after another.
+struct Command {
+    /// Of the flash, if the command waits for it.
+    flash: Option<usize>,
+    /// Of a core.
+    core: usize,
+    /// Besides.
+    rest: usize,
+}
+
+const COMMANDS: [Command; 3] = [
+    Command {
+        flash: Some(MEDIA_READ),
+        core: CORE_READ,
+        rest: 9,
+    },
+    Command {
+        flash: None,
+        core: CORE_WRITE,
+        rest: 10,
+    },
+    Command {
+        flash: None,
+        core: CORE_APPEND,
+        rest: 11,
+    },
+];
+/// A time of a core, and of what comes besides, that is as good as none, in nanoseconds.
+const SHARE_SOFT: f64 = 20.0;
+/// The greatest coordinate of a share, to either side: a part in some thousands.
+const SHARE_MOST: f64 = 8.0;
+
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
@@ -166,7 +207,8 @@ pub const PARAMETERS: &[Declared] = &[
 ];
 
 impl Declared {
-    /// The coordinate of a value, in which the search works: a step of 0.1 is a tenth more.
+    /// A value on a scale where a step of 0.1 is a tenth more. It is its coordinate, unless it
+    /// is a time of a command: see [`Coordinates`].
     pub(super) fn coordinate(&self, value: u64) -> f64 {
         let value = value as f64;
         match self.soft {
@@ -175,12 +217,26 @@ impl Declared {
         }
     }
 
-    /// The value at a coordinate, as a profile can say it.
-    pub(super) fn value(&self, coordinate: f64) -> u64 {
-        let exact = match self.soft {
-            0 => libm::exp(coordinate),
-            soft => soft as f64 * libm::expm1(coordinate),
-        };
+    /// The value at a place of that scale, as a profile can say it.
+    pub(super) fn value(&self, at: f64) -> u64 {
+        self.rounded(self.exact(at))
+    }
+
+    fn exact(&self, at: f64) -> f64 {
+        match self.soft {
+            0 => libm::exp(at),
+            soft => soft as f64 * libm::expm1(at),
+        }
+    }
+
+    /// Least and greatest place on that scale.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        let (low, high) = self.bounds;
+        (self.coordinate(low), self.coordinate(high))
+    }
+
+    /// A value within the bounds, as a profile can say it.
+    fn rounded(&self, exact: f64) -> u64 {
         let (low, high) = self.bounds;
         let exact = exact.clamp(low as f64, high as f64);
         // Sizes are whole pages, others have five digits.
@@ -190,12 +246,6 @@ impl Declared {
         };
         let value = (exact / grain as f64).round() as u64 * grain;
         value.clamp(low, high)
-    }
-
-    /// Coordinates of the bounds.
-    pub(super) fn range(&self) -> (f64, f64) {
-        let (low, high) = self.bounds;
-        (self.coordinate(low), self.coordinate(high))
     }
 
     /// A value as a profile says it.
@@ -213,13 +263,120 @@ const fn grain(value: u64) -> u64 {
     }
 }
 
-/// Values of [`PARAMETERS`], by position; those that a design does not have stay unused.
+/// A place of the search: a coordinate for each of [`PARAMETERS`], by position; those that a
+/// design does not have stay unused.
+///
+/// Of the times that a command takes one after another (the flash, a core, the rest), often only
+/// the whole is known. So the coordinates are the whole, and how it is shared: the flash against
+/// the others, the core against the rest. What only the whole is known of then lies along a
+/// straight line, and no share is impossible.
 pub(super) type Coordinates = Vec<f64>;
+
+/// The bounds of a coordinate.
+pub(super) fn range(index: usize) -> (f64, f64) {
+    let ends = |of: &[usize]| {
+        let end = |end: fn(&Declared) -> u64| {
+            let ends = of.iter().map(|index| end(&PARAMETERS[*index]));
+            libm::log(ends.sum::<u64>() as f64)
+        };
+        (end(|one| one.bounds.0), end(|one| one.bounds.1))
+    };
+    for command in &COMMANDS {
+        let way = [command.core, command.rest];
+        if index == command.core {
+            return (-SHARE_MOST, SHARE_MOST);
+        } else if command.flash == Some(index) {
+            let (flash, way) = (ends(&[index]), ends(&way));
+            return (flash.0 - way.1, flash.1 - way.0);
+        } else if index == command.rest {
+            let flash = command.flash.map_or((0.0, 0.0), |flash| ends(&[flash]));
+            let way = ends(&way);
+            let sum = |flash, way| match command.flash {
+                Some(_) => libm::log(libm::exp(flash) + libm::exp(way)),
+                None => way,
+            };
+            return (sum(flash.0, way.0), sum(flash.1, way.1));
+        }
+    }
+    PARAMETERS[index].ends()
+}
+
+/// The values at a place, without bounds.
+fn exact(at: &[f64]) -> Vec<f64> {
+    let at = |index: usize| at.get(index).copied().unwrap_or_default();
+    let all = PARAMETERS.iter().enumerate();
+    let mut exact: Vec<f64> = all.map(|(index, one)| one.exact(at(index))).collect();
+    let share = |at: f64| 1.0 / (1.0 + libm::exp(-at));
+    for command in &COMMANDS {
+        let mut way = libm::exp(at(command.rest));
+        if let Some(flash) = command.flash {
+            exact[flash] = way * share(at(flash));
+            way *= share(-at(flash));
+        }
+        let soft = way + 2.0 * SHARE_SOFT;
+        exact[command.core] = soft * share(at(command.core)) - SHARE_SOFT;
+        exact[command.rest] = soft * share(-at(command.core)) - SHARE_SOFT;
+    }
+    exact
+}
+
+/// The values at a place.
+pub(super) fn values(at: &[f64]) -> Vec<u64> {
+    let exact = exact(at);
+    let one = |(one, exact): (&Declared, &f64)| one.rounded(*exact);
+    PARAMETERS.iter().zip(&exact).map(one).collect()
+}
+
+/// The place of values.
+pub(super) fn coordinates(values: &[u64]) -> Coordinates {
+    let all = PARAMETERS.iter().zip(values);
+    let mut at: Coordinates = all.map(|(one, value)| one.coordinate(*value)).collect();
+    for command in &COMMANDS {
+        let [core, rest] = [command.core, command.rest].map(|index| values[index] as f64);
+        let mut whole = (core + rest).max(1.0);
+        at[command.core] = libm::log((core + SHARE_SOFT) / (rest + SHARE_SOFT));
+        if let Some(flash) = command.flash {
+            let value = values[flash] as f64;
+            at[flash] = libm::log(value.max(1.0) / whole);
+            whole += value;
+        }
+        at[command.rest] = libm::log(whole);
+    }
+    at
+}
+
+/// Positions of what each command takes a core, and of what it takes besides.
+pub(super) fn cores_and_rests() -> [(usize, usize); 3] {
+    COMMANDS.map(|command| (command.core, command.rest))
+}
+
+/// Whether two numbers are times of one command, so that each follows from several coordinates.
+pub(super) fn shares_with(one: usize, other: usize) -> bool {
+    let is_of = |command: &Command, index| {
+        [command.core, command.rest].contains(&index) || command.flash == Some(index)
+    };
+    let both = |command: &Command| is_of(command, one) && is_of(command, other);
+    COMMANDS.iter().any(both)
+}
+
+/// By how much a value changes with the coordinates of these positions: value per coordinate.
+pub(super) fn slopes(at: &[f64], index: usize, keys: &[usize]) -> Vec<f64> {
+    const STEP: f64 = 1e-4;
+    let slope = |key: &usize| {
+        let moved = |step: f64| {
+            let mut there = at.to_vec();
+            there[*key] += step;
+            exact(&there)[index]
+        };
+        (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+    };
+    keys.iter().map(slope).collect()
+}
 
 /// Where every fit begins.
 pub(super) fn start() -> Coordinates {
-    let start = |one: &Declared| one.coordinate(one.start);
-    PARAMETERS.iter().map(start).collect()
+    let start: Vec<u64> = PARAMETERS.iter().map(|one| one.start).collect();
+    coordinates(&start)
 }
 
 /// Positions of the numbers that a drive of this design has.
@@ -253,10 +410,10 @@ pub(super) fn settings(known: &Known, design: &Design, at: &[f64]) -> Vec<Settin
         pages(known, design).to_string(),
         RESETTING,
     );
+    let values = values(at);
     for index in free(design) {
         let one = &PARAMETERS[index];
-        let value = one.value(at.get(index).copied().unwrap_or_default());
-        push(one.key, one.print(value), one.topics);
+        push(one.key, one.print(values[index]), one.topics);
     }
     if !(PARAMETERS
         .iter()

@@ -14,8 +14,16 @@ use super::probes::Probe;
 /// Runs that say by how much a candidate's values differ from run to run.
 pub(super) const DRAWS: u32 = 8;
 
+/// Runs between two looks at whether to go on.
+const LOOK: usize = 256;
+
+/// Told how many runs of candidates were made; whether to go on. Where not, candidates have no
+/// values from there on, and whatever looks for better ones ends soon.
+pub(super) type Watch<'a> = &'a dyn Fn(u64) -> bool;
+
 /// Runs probes on candidates, and remembers.
 pub(super) struct Predictor<'a> {
+    watch: Watch<'a>,
     known: &'a Known,
     probes: &'a [Probe],
     seed: u64,
@@ -35,8 +43,13 @@ pub(super) struct Candidate {
 }
 
 impl<'a> Predictor<'a> {
-    pub(super) fn new(known: &'a Known, probes: &'a [Probe], seed: u64) -> Self {
+    pub(super) fn new(
+        (known, probes): (&'a Known, &'a [Probe]),
+        seed: u64,
+        watch: Watch<'a>,
+    ) -> Self {
         Self {
+            watch,
             known,
             probes,
             seed,
@@ -70,17 +83,23 @@ impl<'a> Predictor<'a> {
                 missing.insert((*probe, key), candidate);
             }
         }
-        self.runs += missing.len() as u64;
         let missing: Vec<((usize, &str), &Candidate)> = missing.into_iter().collect();
-        let new: Vec<_> = missing
-            .par_iter()
-            .with_max_len(1)
-            .map(|((probe, key), candidate)| {
-                let values = self.run(*probe, candidate, self.seed);
-                ((*probe, (*key).to_owned()), values)
-            })
-            .collect();
-        self.done.extend(new);
+        let (known, probes, seed) = (self.known, self.probes, self.seed);
+        for missing in missing.chunks(LOOK) {
+            if !(self.watch)(self.runs) {
+                break;
+            }
+            self.runs += missing.len() as u64;
+            let new: Vec<_> = missing
+                .par_iter()
+                .with_max_len(1)
+                .map(|((probe, key), candidate)| {
+                    let values = run(known, &probes[*probe], candidate, seed);
+                    ((*probe, (*key).to_owned()), values)
+                })
+                .collect();
+            self.done.extend(new);
+        }
         let found = keyed.into_iter().map(|(probe, key, _)| {
             let found = self.done.get(&(probe, key));
             found.cloned().flatten()
@@ -98,20 +117,24 @@ impl<'a> Predictor<'a> {
             .map(|probe| (*probe, key(&settings, self.probes[*probe].topic)))
             .collect();
         let missing = keys.iter().filter(|key| !self.spreads.contains_key(key));
-        let missing: Vec<&(usize, String)> = missing.collect();
+        let mut missing: Vec<&(usize, String)> = missing.collect();
+        if !(self.watch)(self.runs) {
+            missing.clear();
+        }
+        let (known, probes, seed) = (self.known, self.probes, self.seed);
         let new: Vec<_> = missing
             .par_iter()
             .with_max_len(1)
             .map(|key| {
                 let runs = (1..=u64::from(DRAWS)).map(|draw| {
-                    let seed = self.seed ^ (draw << 32);
-                    self.run(key.0, candidate, seed).unwrap_or_default()
+                    let seed = seed ^ (draw << 32);
+                    run(known, &probes[key.0], candidate, seed).unwrap_or_default()
                 });
                 let measured = Measured {
                     probe: String::new(),
                     repeats: runs.collect(),
                 };
-                let metrics = 0..self.probes[key.0].metrics.len();
+                let metrics = 0..probes[key.0].metrics.len();
                 let spreads = metrics.map(|metric| measured.of(metric).map(|(_, spread)| spread));
                 ((*key).clone(), spreads.collect::<Values>())
             })
@@ -123,14 +146,14 @@ impl<'a> Predictor<'a> {
             .map(|found| found.cloned().unwrap_or_default())
             .collect()
     }
+}
 
-    fn run(&self, probe: usize, candidate: &Candidate, seed: u64) -> Option<Values> {
-        let probe = &self.probes[probe];
-        let text = parameters::profile_text(self.known, &candidate.design, &candidate.at, "fit");
-        let profile = Profile::parse("fit", &text, &[]).ok()?;
-        let result = run_on(&OnProfile(profile), &probe.point, seed).ok()?;
-        Some(values_of(probe, &result))
-    }
+/// What a candidate measures with a probe; `None`: there is no such drive, or it cannot run it.
+fn run(known: &Known, probe: &Probe, candidate: &Candidate, seed: u64) -> Option<Values> {
+    let text = parameters::profile_text(known, &candidate.design, &candidate.at, "fit");
+    let profile = Profile::parse("fit", &text, &[]).ok()?;
+    let result = run_on(&OnProfile(profile), &probe.point, seed).ok()?;
+    Some(values_of(probe, &result))
 }
 
 /// The settings that probes of a topic react to.

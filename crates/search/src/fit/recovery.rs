@@ -44,7 +44,7 @@ pub struct Truth {
     /// Its mechanisms.
     pub design: Design,
     /// Its numbers.
-    at: Coordinates,
+    pub(super) at: Coordinates,
     /// The drive.
     pub profile: Profile,
     /// Its file.
@@ -65,7 +65,7 @@ pub fn draw(seed: u64) -> Truth {
                 .map(|factor| u8::try_from(rng.below(factor.choices.len() as u64)).unwrap_or(0))
                 .collect(),
         );
-        let at: Coordinates = PARAMETERS
+        let values: Vec<u64> = PARAMETERS
             .iter()
             .map(|one| {
                 let (_, low, high) = DRAWN
@@ -73,9 +73,10 @@ pub fn draw(seed: u64) -> Truth {
                     .find(|(key, ..)| *key == one.key)
                     .unwrap_or(&("", 1, 2));
                 let (low, high) = (one.coordinate(*low), one.coordinate(*high));
-                one.coordinate(one.value(low + (high - low) * rng.unit()))
+                one.value(low + (high - low) * rng.unit())
             })
             .collect();
+        let at = parameters::coordinates(&values);
         let zone_mib = [8_u64, 16, 32][rng.below(3) as usize];
         let facts = Facts {
             model: "drawn".to_owned(),
@@ -218,7 +219,7 @@ fn missed_by(
         Some((probe, store.get(id)?.clone()))
     });
     let asked: Vec<_> = asked.collect();
-    let mut predictor = Predictor::new(known, library, candidate_seed(seed));
+    let mut predictor = Predictor::new((known, library), candidate_seed(seed), &|_| true);
     let found = Candidate {
         design: fit.design.clone(),
         at: fit.at.clone(),
@@ -242,9 +243,10 @@ fn missed_by(
 }
 
 fn checked(truth: &Truth, fit: &Fit) -> Vec<Checked> {
+    let values = parameters::values(&truth.at);
     let one = |index: usize| {
         let declared = &PARAMETERS[index];
-        let value = declared.value(truth.at[index]);
+        let value = values[index];
         let found = fit.numbers.iter().find(|found| found.key == declared.key);
         let interval = found.map(|found| found.interval);
         Checked {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::measure::{Measured, Values};
-use super::parameters::{PARAMETERS, free, start};
+use super::parameters::{free, range, start};
 use super::predict::{Candidate, DRAWS, Predictor};
 use super::probes::Probe;
 use crate::calibrate::solve::{cholesky, damped_step, substitute};
@@ -195,7 +195,7 @@ pub(super) type Columns = Vec<Vec<f64>>;
 /// Candidates with one coordinate changed, and by how much.
 pub(super) fn moved(candidate: &Candidate, keys: &[usize]) -> Vec<(Candidate, f64)> {
     let one = |key: &usize| {
-        let (_, high) = PARAMETERS[*key].range();
+        let (_, high) = range(*key);
         let mut other = candidate.clone();
         let step = if other.at[*key] + STEP > high {
             -STEP
@@ -241,7 +241,7 @@ pub(super) fn columns_wide(
     let mut candidates = Vec::new();
     let mut lengths = Vec::new();
     for key in keys {
-        let (low, high) = PARAMETERS[*key].range();
+        let (low, high) = range(*key);
         let at = here.candidate.at[*key];
         let ends = [(at - STEP_WIDE).max(low), (at + STEP_WIDE).min(high)];
         lengths.push(ends[1] - ends[0]);
@@ -286,7 +286,7 @@ pub(super) fn step(
     let step = damped_step(&whole, &errors, &weights, damping)?;
     let mut candidate = here.candidate.clone();
     for (key, step) in keys.iter().zip(step) {
-        let (low, high) = PARAMETERS[*key].range();
+        let (low, high) = range(*key);
         let next = candidate.at[*key] + step.clamp(-FURTHEST, FURTHEST);
         candidate.at[*key] = next.clamp(low, high);
     }

@@ -1,13 +1,18 @@
 //! Candidates are drives, keys have no influence where none is declared, and a fit of few
 //! probes finds what these tell.
 
+use std::cell::Cell;
+
 use zonelab_ssd::profile::Profile;
 
 use super::design::topic::READ;
 use super::design::{CHANNELS, CORES, PAGE, RESETS, ROWS, WAYS};
 use super::designs::carried_over;
 use super::measure::{Measured, Values, run_on, values_of};
-use super::parameters::{free, start};
+use super::parameters::{
+    CORE_APPEND, CORE_READ, CORE_WRITE, ERASE, MEDIA_READ, PROGRAM, TRANSFER, coordinates,
+    cores_and_rests, free, range, slopes, start, values,
+};
 use super::predict::Candidate;
 use super::probes::probes_of;
 use super::recovery::{Truth, draw};
@@ -148,35 +153,102 @@ fn what_reads_tell_is_found() {
     assert_eq!(program.known, KnownShare::Open);
 }
 
+fn place(key: &str) -> usize {
+    PARAMETERS.iter().position(|of| of.key == key).unwrap()
+}
+
+/// Positions that code asks for are those of the numbers it means.
+#[test]
+fn positions_are_those_of_their_numbers() {
+    let named = [
+        (MEDIA_READ, "media.read"),
+        (PROGRAM, "media.program"),
+        (ERASE, "media.erase"),
+        (TRANSFER, "media.transfer"),
+        (CORE_READ, "front_end.read"),
+        (CORE_WRITE, "front_end.write"),
+        (CORE_APPEND, "front_end.append"),
+    ];
+    for (position, key) in named {
+        assert_eq!(PARAMETERS[position].key, key);
+    }
+    for (core, rest) in cores_and_rests() {
+        let key = PARAMETERS[core]
+            .key
+            .replace("front_end", "front_end.latency");
+        assert_eq!(PARAMETERS[rest].key, key);
+    }
+}
+
+/// Values are the same after a way through coordinates, which are within their bounds; and
+/// another share of a core leaves a command as long as it was.
+#[test]
+fn a_command_has_its_whole_time_as_a_coordinate() {
+    let append = place("front_end.latency.append");
+    let whole = |values: &[u64]| values[CORE_APPEND] + values[append];
+    for seed in 1..20 {
+        let drawn = values(&draw(seed).at);
+        let mut at = coordinates(&drawn);
+        for (index, at) in at.iter().enumerate() {
+            let (low, high) = range(index);
+            let says = (PARAMETERS[index].key, seed);
+            assert!(
+                (low..=high).contains(at),
+                "{says:?}: {at} in {low}..={high}"
+            );
+        }
+        assert_eq!(values(&at), drawn, "drive {seed}");
+        at[CORE_APPEND] -= 0.5;
+        let there = values(&at);
+        assert!(there[CORE_APPEND] < drawn[CORE_APPEND], "drive {seed}");
+        assert!(whole(&there).abs_diff(whole(&drawn)) <= 1, "drive {seed}");
+    }
+}
+
+/// The covariance says of a whole and a share what each part could be: with a whole that is
+/// certain, one gains what the other loses.
+#[test]
+fn parts_of_a_whole_gain_what_others_lose() {
+    let keys = [CORE_APPEND, place("front_end.latency.append")];
+    let [core, rest] = keys.map(|key| slopes(&start(), key, &keys));
+    assert!(core[0] > 0.0 && core[1] > 0.0, "{core:?}");
+    assert!(
+        (core[0] + rest[0]).abs() < 1e-3 * core[0],
+        "{core:?} {rest:?}"
+    );
+    // A step of the whole by a tenth is a tenth of it.
+    let times = values(&start());
+    let whole = keys.iter().map(|key| times[*key]).sum::<u64>() as f64;
+    assert!(((core[1] + rest[1]) / whole - 1.0).abs() < 1e-3);
+}
+
 /// Times that are carried over to another number of cores stay within their bounds, and a
 /// command alone takes as long as before.
 #[test]
 fn numbers_of_other_cores_keep_the_time_of_a_command() {
-    let place = |key: &str| PARAMETERS.iter().position(|of| of.key == key).unwrap();
-    let (core, besides) = (place("front_end.read"), place("front_end.latency.read"));
-    let most = PARAMETERS[core].bounds.1;
+    let besides = place("front_end.latency.read");
+    let most = PARAMETERS[CORE_READ].bounds.1;
     let design = draw(1).design;
     let with_cores = |choice| {
         let mut design = design.clone();
         design.0[CORES] = choice;
         design
     };
-    let mut at = start();
+    let mut times = values(&start());
     // Half of what is possible, of which the change would make twice what is possible.
-    at[core] = PARAMETERS[core].coordinate(most / 2);
-    at[besides] = PARAMETERS[besides].coordinate(most);
+    times[CORE_READ] = most / 2;
+    times[besides] = most;
+    let at = coordinates(&times);
     let design = with_cores(0);
     let here = Candidate { design, at };
     assert_eq!(carried_over(&here, &with_cores(0)), None);
     let there = carried_over(&here, &with_cores(2)).unwrap();
     let sum = |at: &[f64]| {
-        [core, besides]
-            .map(|n| PARAMETERS[n].value(at[n]))
-            .iter()
-            .sum::<u64>()
+        let times = values(at);
+        times[CORE_READ] + times[besides]
     };
     let (before, after) = (sum(&here.at), sum(&there));
-    assert_eq!(PARAMETERS[core].value(there[core]), most);
+    assert_eq!(values(&there)[CORE_READ], most);
     assert!(
         after.abs_diff(before) <= before / 1000,
         "{before} ns, then {after} ns"
@@ -187,10 +259,7 @@ fn numbers_of_other_cores_keep_the_time_of_a_command() {
 /// together; and a read takes as long.
 #[test]
 fn numbers_of_other_geometries_keep_the_rates() {
-    let value = |at: &[f64], key: &str| {
-        let place = PARAMETERS.iter().position(|of| of.key == key).unwrap();
-        PARAMETERS[place].value(at[place]) as f64
-    };
+    let value = |at: &[f64], key: &str| values(at)[place(key)] as f64;
     let design = |channels, ways, page| {
         let start = Design::start();
         start
@@ -210,6 +279,20 @@ fn numbers_of_other_geometries_keep_the_rates() {
         assert!((ratio("media.program") - dies).abs() < 1e-3);
         let read = |at: &[f64]| value(at, "media.read") + value(at, "media.transfer");
         assert!((read(&there) / read(&here.at) - 1.0).abs() < 1e-3);
+    }
+}
+
+/// A zone of twice as many blocks begins where each is erased in half of the time.
+#[test]
+fn numbers_of_other_blocks_keep_the_time_of_an_erasure() {
+    let here = Candidate {
+        design: Design::start().with(ROWS, 1),
+        at: start(),
+    };
+    for (rows, ratio) in [(0, 2.0), (2, 0.5)] {
+        let there = carried_over(&here, &here.design.with(ROWS, rows)).unwrap();
+        let erase = |at: &[f64]| values(at)[ERASE] as f64;
+        assert!((erase(&there) / erase(&here.at) - ratio).abs() < 1e-3);
     }
 }
 
@@ -252,4 +335,39 @@ fn repeats_that_are_alike_by_chance_are_not_certain() {
     assert!(alone[0].sigma < 0.01, "{:?}", alone[0]);
     assert!(beside[0].sigma > 0.05, "{:?}", beside[0]);
     assert!(of_candidate[0].sigma > 0.1, "{:?}", of_candidate[0]);
+}
+
+/// Whoever interrupts a fit does not wait for the search: after the word, no candidate is run.
+#[test]
+fn a_search_is_interrupted_at_once() {
+    let truth = draw(1);
+    let known = known_of(&truth);
+    let mut library = probes_of(&known, 200).unwrap();
+    library.retain(|probe| probe.topic == READ && probe.is_first);
+    let mut subject = OnProfile(truth.profile.clone());
+    let settings = Settings {
+        seed: 1,
+        repeats: 1,
+        most_probes: library.len(),
+    };
+    let (runs, at_the_word) = (Cell::new(0), Cell::new(None));
+    let interrupted = || {
+        let is_so = runs.get() > 300;
+        if is_so && at_the_word.get().is_none() {
+            at_the_word.set(Some(runs.get()));
+        }
+        is_so
+    };
+    let on_progress = |progress: &Progress<'_>| {
+        if let Progress::Running(so_many) = progress {
+            runs.set(*so_many);
+        }
+    };
+    let mut store = Store::default();
+    let of = (&known, library.as_slice());
+    let with = (&mut subject as &mut dyn Subject, &mut store);
+    let ended = fit(of, with, settings, &on_progress, &interrupted);
+    assert!(matches!(ended, Err(FitError::Interrupted)), "{ended:?}");
+    assert!(runs.get() > 300);
+    assert_eq!(at_the_word.get(), Some(runs.get()));
 }
