@@ -127,6 +127,21 @@ impl FrontEnd {
         extra
     }
 
+    /// When a core is done with a write of the drive's own that begins now and moves `bytes`. It
+    /// stands in line with what the host asks for.
+    pub(crate) fn own_write(&mut self, now: Nanos, bytes: u64) -> Nanos {
+        let Some(core) = self.cores.iter_mut().min_by_key(|at| **at) else {
+            return now;
+        };
+        let cost = self.config.own_write_ns(bytes);
+        let cost = vary(&mut self.variation, cost, self.config.costs.variation_ppm);
+        if self.without.contains(Factor::Firmware) {
+            return now.saturating_add(cost);
+        }
+        *core = now.max(*core).saturating_add(cost);
+        *core
+    }
+
     /// The latest command takes its core for that much longer.
     pub(crate) fn prolong(&mut self, time: Nanos) {
         if let Some(core) = self.cores.get_mut(self.latest) {

@@ -105,6 +105,7 @@ fn config(kind: Kind) -> DriveConfig {
                 pause_ns: Nanos::ZERO,
                 yield_ns: None,
                 buffered: false,
+                takes_core: false,
                 extent: FillExtent::Elements,
             };
         }

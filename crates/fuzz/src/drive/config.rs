@@ -51,6 +51,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
     if let FinishConfig::Fill {
         granularity_bytes,
         buffered,
+        takes_core,
         extent,
         ..
     } = &mut finish
@@ -58,6 +59,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
         if write_buffer.is_some() && draw.flag() {
             *buffered = true;
             *granularity_bytes = lba_bytes * draw.int(1..=20);
+            *takes_core = front_end.cores > 0 && draw.flag();
         }
         if mapping.has_elements() && (thin || !draw.one_in(4)) {
             *extent = FillExtent::Elements;
@@ -109,6 +111,7 @@ fn first_finish(draw: &mut Draw<'_>, kind: u8, page_bytes: u32) -> FinishConfig 
             pause_ns: draw.maybe(time).unwrap_or(Nanos::ZERO),
             yield_ns: if kind == 1 { None } else { Some(time(draw)) },
             buffered: false,
+            takes_core: false,
             extent: FillExtent::Zone,
         },
     }

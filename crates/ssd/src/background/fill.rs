@@ -166,13 +166,21 @@ impl Background {
             return;
         };
         let committed = std::mem::take(&mut fill.commit_lbas);
-        let pause_ns = match self.finish {
-            FinishConfig::Fill { pause_ns, .. } if committed == 0 => pause_ns,
-            _ => Nanos::ZERO,
+        let (pause_ns, core_bytes) = match self.finish {
+            FinishConfig::Fill {
+                pause_ns,
+                takes_core,
+                granularity_bytes,
+                ..
+            } if committed == 0 => (pause_ns, takes_core.then_some(granularity_bytes)),
+            _ => (Nanos::ZERO, None),
         };
         // By an event even without a pause: the buffer may have room for all of
         // them, and they would go on inside each other.
-        let until = core.now.saturating_add(pause_ns);
+        let mut until = core.now.saturating_add(pause_ns);
+        if let Some(bytes) = core_bytes {
+            until = until.max(core.front.own_write(core.now, u64::from(bytes)));
+        }
         fill.wait = FillWait::Until(until);
         self.push_wake(core, until, task);
     }

@@ -75,6 +75,23 @@ pub struct CommandCosts {
     pub variation_ppm: u32,
 }
 
+impl FrontEndConfig {
+    /// What a write of the drive's own that moves `bytes` takes a core: as long as one of the
+    /// host with its completion, whatever the format of the host's blocks.
+    pub(crate) fn own_write_ns(&self, bytes: u64) -> Nanos {
+        let costs = &self.costs;
+        let of_bytes = Nanos(costs.write_per_kib_ns.0.saturating_mul(bytes) / 1_024);
+        let is_part = |unit: u32| !bytes.is_multiple_of(u64::from(unit));
+        let of_part = match costs.unit_bytes.is_some_and(is_part) {
+            true => costs.part_of_unit_ns,
+            false => Nanos::ZERO,
+        };
+        [costs.write_completion_ns, of_bytes, of_part]
+            .into_iter()
+            .fold(self.write_ns, Nanos::saturating_add)
+    }
+}
+
 impl CommandCosts {
     /// Whether anything is charged when a command is accepted.
     pub(crate) fn charges(&self) -> bool {

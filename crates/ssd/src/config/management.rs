@@ -23,6 +23,9 @@ pub enum FinishConfig {
         /// Device writes go through the write buffer, in line with those of the
         /// host; else straight to the flash.
         buffered: bool,
+        /// Each device write takes a firmware core for as long as a write of the host of that
+        /// size does, before the next. Only of those that go through the write buffer.
+        takes_core: bool,
         /// How much of the zone is filled.
         extent: FillExtent,
     },

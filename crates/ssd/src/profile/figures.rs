@@ -277,6 +277,8 @@ fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
         );
         let bytes = u128::from(pages) * u128::from(config.geometry.page_bytes);
         let ns = bytes * 1_000_000_000 / u128::from(zone.per_s.max(1));
+        let writes = bytes / u128::from(granularity_bytes.max(1));
+        let ns = ns.max(writes * u128::from(core_time(config).0));
         return Nanos(u64::try_from(ns).unwrap_or(u64::MAX));
     }
     let chunk = (granularity_bytes / config.geometry.page_bytes).min(pages);
@@ -285,6 +287,18 @@ fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
         + (writes - 1) * u128::from(pause_ns.0)
         + u128::from(config.front_end.management_ns.0);
     Nanos(u64::try_from(total).unwrap_or(u64::MAX))
+}
+
+/// What each device write of a finish takes a core.
+fn core_time(config: &DriveConfig) -> Nanos {
+    match config.finish {
+        FinishConfig::Fill {
+            takes_core: true,
+            granularity_bytes,
+            ..
+        } => config.front_end.own_write_ns(u64::from(granularity_bytes)),
+        _ => Nanos::ZERO,
+    }
 }
 
 /// Device writes of `chunk` pages one after the other, the last with the rest.

@@ -27,6 +27,7 @@ fn with_elements(mapping: fn(u32) -> MappingConfig, physical_zones: u32) -> Driv
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Elements,
     };
     profile::check(&config).unwrap();

@@ -315,6 +315,7 @@ fn a_thin_namespace_says_how_much_flash_is_left() {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Elements,
     };
     let mut host = Host::of(with_faults(&config, FaultPlan::default()));

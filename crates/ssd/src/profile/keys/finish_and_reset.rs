@@ -14,12 +14,24 @@ pub(super) const FILL: FinishConfig = FinishConfig::Fill {
     pause_ns: Nanos::ZERO,
     yield_ns: None,
     buffered: false,
+    takes_core: false,
     extent: FillExtent::Zone,
 };
 
 const FILLS: Only = Only::with("design = \"fill\"", &["finish.design"], |config| {
     matches!(config.finish, FinishConfig::Fill { .. })
 });
+
+const BUFFERED: Only = Only::with("path = \"buffer\"", &["finish.path"], |config| {
+    config.finish.is_buffered()
+});
+
+const HAS_CORES: Need = Need {
+    holds: |config| config.front_end.cores > 0,
+    what: "without firmware cores there are none to take",
+    valid: "set front_end.cores to 1 or more, or leave this key out",
+    page: "firmware cores",
+};
 
 const YIELDS: Only = Only::with(
     "yield_to_host = true",
@@ -119,7 +131,7 @@ fn stripe_bytes(config: &DriveConfig) -> u32 {
         .unwrap_or(geometry.page_bytes)
 }
 
-fn yielding() -> [Key; 4] {
+fn yielding() -> [Key; 5] {
     [
         flag(
             "finish.yield_to_host",
@@ -167,6 +179,20 @@ fn yielding() -> [Key; 4] {
                  nothing of the zone any more. `buffer`: they join the admission queue of \
                  the write buffer, behind what waits there, and the finish completes when all of the zone is \
                  programmed; this needs a write buffer.",
+        ),
+        flag(
+            "finish.takes_core",
+            at!(finish, FinishConfig::Fill { takes_core }),
+        )
+        .or(false)
+        .only(FILLS)
+        .only(BUFFERED)
+        .needs(HAS_CORES)
+        .rare()
+        .says(
+            "A device write takes a firmware core for as long as a write of the host of that size \
+             does (`front_end.write` and its costs), in line with what the host asks for; the next \
+             begins after it.",
         ),
         choice(
             "finish.extent",

@@ -179,8 +179,15 @@ impl Details {
             if let Some(books) = &mut config.reset.bookkeeping {
                 books.quiesce = self.quiesce;
             }
-            if let FinishConfig::Fill { buffered, .. } = &mut config.finish {
+            let has_cores = config.front_end.cores > 0;
+            if let FinishConfig::Fill {
+                buffered,
+                takes_core,
+                ..
+            } = &mut config.finish
+            {
                 *buffered = self.fills_buffer;
+                *takes_core = self.fills_buffer && self.quiesce && has_cores;
             }
         }
         if let Some(books) = &mut config.reset.bookkeeping {
@@ -366,6 +373,7 @@ fn management() -> impl Strategy<Value = (FinishConfig, ResetConfig, Option<Allo
                 pause_ns: Nanos(pause),
                 yield_ns,
                 buffered: false,
+                takes_core: false,
                 extent: FillExtent::Zone,
             }
         }),

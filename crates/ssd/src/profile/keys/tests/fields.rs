@@ -298,6 +298,7 @@ impl Fields {
             pause_ns,
             yield_ns,
             buffered,
+            takes_core,
             extent,
         } = finish
         {
@@ -308,6 +309,7 @@ impl Fields {
                 self.add("finish.max_hold", hold);
             }
             self.add("finish.path", buffered);
+            self.add("finish.takes_core", takes_core);
             self.add("finish.extent", extent);
         }
     }

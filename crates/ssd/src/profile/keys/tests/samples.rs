@@ -127,6 +127,11 @@ pub(super) const SAMPLES: &[(&str, &str, &str)] = &[
     ("finish.yield_to_host", "true", ""),
     ("finish.max_hold", "1ms", "finish.yield_to_host=true"),
     ("finish.path", "buffer", BUFFER),
+    (
+        "finish.takes_core",
+        "true",
+        "finish.path=buffer write_buffer.mode=write-back front_end.cores=1",
+    ),
     ("finish.extent", "elements", "mapping.design=stripe"),
     ("reset.timing", "asynchronous", ""),
     ("reset.erase_at", "background", "reset.timing=asynchronous"),
