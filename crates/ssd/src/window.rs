@@ -5,12 +5,15 @@
 //! up, the controller turns to no further command, of whichever kind, until one has completed: a
 //! read waits behind large writes although its die is idle. Commands that move no data need no
 //! room, and wait for those before them.
+//!
+//! Of the appends of one zone it works on so many at a time: each needs to be told its address,
+//! in turn. Others of that zone wait outside, and hold back nobody else.
 
 use std::collections::VecDeque;
 
 use zonelab_device::Op;
 
-use crate::config::FrontEndConfig;
+use crate::config::DriveConfig;
 use crate::drive::Core;
 
 /// The room for commands that the front end works on, and those that wait for some.
@@ -23,21 +26,124 @@ pub(crate) struct Window {
     used_bytes: u64,
     /// Commands that wait, by the slot of their request, in order of arrival.
     line: VecDeque<u32>,
+    /// Appends of each zone, if their number is limited.
+    appends: Option<Appends>,
+}
+
+/// Appends by zone.
+#[derive(Clone, Debug)]
+struct Appends {
+    /// Of one zone, that the front end works on at a time.
+    most: u32,
+    zone_lbas: u64,
+    zones: Vec<OfZone>,
+    /// The append of the same zone that waits behind that in a slot of requests.
+    next: Vec<u32>,
+    /// How many wait.
+    waiting: usize,
+}
+
+/// Appends of a zone.
+#[derive(Clone, Copy, Debug)]
+struct OfZone {
+    /// The front end works on so many of them.
+    working: u32,
+    /// Those that wait, by the slot of their request, from the first to the last.
+    first: u32,
+    last: u32,
+}
+
+impl OfZone {
+    const IDLE: Self = Self {
+        working: 0,
+        first: NONE,
+        last: NONE,
+    };
+}
+
+/// "None" of a link.
+const NONE: u32 = u32::MAX;
+
+impl Appends {
+    fn new(config: &DriveConfig, most: u32) -> Self {
+        Self {
+            most,
+            zone_lbas: config.zones.size_lbas,
+            zones: vec![OfZone::IDLE; config.zones.count as usize],
+            next: Vec::new(),
+            waiting: 0,
+        }
+    }
+
+    /// The zone of an append, if it is for one.
+    fn zone_of(&self, op: &Op) -> Option<usize> {
+        let Op::Append { zslba, .. } = op else {
+            return None;
+        };
+        let zone = usize::try_from(zslba.0 / self.zone_lbas).ok()?;
+        (zone < self.zones.len()).then_some(zone)
+    }
+
+    /// Whether an append that arrives now need not wait.
+    fn admits(&mut self, request: u32, op: &Op) -> bool {
+        let Some(zone) = self.zone_of(op) else {
+            return true;
+        };
+        let of = &mut self.zones[zone];
+        if of.working < self.most {
+            debug_assert_eq!(of.first, NONE, "an append waits because there are others");
+            of.working += 1;
+            return true;
+        }
+        let slot = request as usize;
+        if self.next.len() <= slot {
+            self.next.resize(slot + 1, NONE);
+        }
+        self.next[slot] = NONE;
+        match of.last {
+            NONE => of.first = request,
+            last => self.next[last as usize] = request,
+        }
+        of.last = request;
+        self.waiting += 1;
+        false
+    }
+
+    /// A command has completed; the append that takes the place of an append.
+    fn is_left_by(&mut self, op: &Op) -> Option<u32> {
+        let zone = self.zone_of(op)?;
+        let of = &mut self.zones[zone];
+        assert!(of.working > 0, "an append that completes was worked on");
+        if of.first == NONE {
+            of.working -= 1;
+            return None;
+        }
+        let first = of.first;
+        of.first = self.next[first as usize];
+        if of.first == NONE {
+            of.last = NONE;
+        }
+        self.waiting -= 1;
+        Some(first)
+    }
 }
 
 impl Window {
-    pub(crate) fn new(config: &FrontEndConfig, lba_bytes: u32) -> Self {
+    pub(crate) fn new(config: &DriveConfig) -> Self {
+        let front_end = &config.front_end;
+        let most = front_end.appends_per_zone;
         Self {
-            most_bytes: config.max_in_flight_bytes.map_or(u64::MAX, u64::from),
-            lba_bytes: u64::from(lba_bytes),
+            most_bytes: front_end.max_in_flight_bytes.map_or(u64::MAX, u64::from),
+            lba_bytes: u64::from(config.lba_bytes),
             used_bytes: 0,
             line: VecDeque::new(),
+            appends: most.map(|most| Appends::new(config, most)),
         }
     }
 
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.line.len()
+        self.line.len() + self.appends.as_ref().map_or(0, |of| of.waiting)
     }
 
     const fn is_limited(&self) -> bool {
@@ -47,6 +153,11 @@ impl Window {
     /// Whether the front end turns to a command that arrives now. If not, it waits in line.
     #[inline]
     pub(crate) fn admits(&mut self, request: u32, op: &Op) -> bool {
+        if let Some(appends) = &mut self.appends
+            && !appends.admits(request, op)
+        {
+            return false;
+        }
         if !self.is_limited() {
             return true;
         }
@@ -60,6 +171,9 @@ impl Window {
     /// Takes the room that a command needs, if there is. One that needs more than there is at all
     /// has it when it is alone.
     fn takes(&mut self, op: &Op) -> bool {
+        if !self.is_limited() {
+            return true;
+        }
         let bytes = self.bytes_of(op);
         let fits = self.used_bytes.saturating_add(bytes) <= self.most_bytes;
         if bytes == 0 || fits || self.used_bytes == 0 {
@@ -72,8 +186,13 @@ impl Window {
     /// A command has completed. Whether others wait that may have room now.
     #[inline]
     pub(crate) fn is_left_by(&mut self, op: &Op) -> bool {
+        if let Some(appends) = &mut self.appends
+            && let Some(next) = appends.is_left_by(op)
+        {
+            self.line.push_back(next);
+        }
         if !self.is_limited() {
-            return false;
+            return !self.line.is_empty();
         }
         let bytes = self.bytes_of(op);
         assert!(
@@ -88,6 +207,10 @@ impl Window {
     pub(crate) fn power_cut(&mut self) {
         self.used_bytes = 0;
         self.line.clear();
+        if let Some(appends) = &mut self.appends {
+            appends.zones.fill(OfZone::IDLE);
+            appends.waiting = 0;
+        }
     }
 
     /// What is moved between host and drive for a command.

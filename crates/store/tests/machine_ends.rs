@@ -77,7 +77,6 @@ fn config(kind: Kind) -> DriveConfig {
         Kind::RandomWriteAreas => {
             config.write_buffer = Some(WriteBufferConfig {
                 size_bytes: 4 << 20,
-                appends_per_zone: None,
                 power_loss_protection: true,
                 release: BufferRelease::Program,
                 drain_bytes_per_s: None,

@@ -137,7 +137,6 @@ impl Rig {
         config.zones.max_active = Some(MAX_ACTIVE as u32);
         config.write_buffer = areas.as_ref().map(|_| WriteBufferConfig {
             size_bytes: 4 << 20,
-            appends_per_zone: None,
             power_loss_protection: true,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,

@@ -78,6 +78,7 @@ pub(crate) fn draw(draw: &mut Draw<'_>, may_be_thin: bool) -> DriveConfig {
     if !thin {
         // What flash there is when a command has waited for its turn cannot be told before.
         front_end.max_in_flight_bytes = draw.maybe(|draw| 4_096 << draw.int(0..=8_u32));
+        front_end.appends_per_zone = draw.maybe(|draw| draw.int(1..=4));
     }
     DriveConfig {
         name: "drawn".to_owned(),
@@ -390,6 +391,7 @@ fn front_end(draw: &mut Draw<'_>) -> FrontEndConfig {
         max_transfer_bytes,
         max_append_bytes,
         max_in_flight_bytes: None,
+        appends_per_zone: None,
         costs: draw
             .maybe(|draw| command_costs(draw, cores))
             .unwrap_or_default(),
@@ -410,7 +412,6 @@ fn buffer(
     WriteBufferConfig {
         placement: Placement::InOrder,
         size_bytes: pages * u64::from(geometry.page_bytes),
-        appends_per_zone: draw.maybe(|draw| draw.int(1..=4)),
         power_loss_protection: draw.flag(),
         drain_bytes_per_s: draw.maybe(|draw| draw.pick(&[1_000_000, 100_000_000, 3_000_000_000])),
         turn_bytes: draw.maybe(|draw| draw.int(1..=3_u64) * u64::from(geometry.page_bytes)),

@@ -370,7 +370,6 @@ fn live_and_die(seed: u64) {
     if rng.below(2) == 0 {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: 256 << 10,
-            appends_per_zone: None,
             power_loss_protection: false,
             drain_bytes_per_s: None,
             turn_bytes: None,

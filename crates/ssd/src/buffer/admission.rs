@@ -4,8 +4,6 @@ use zonelab_device::Lba;
 use zonelab_device::Op;
 use zonelab_device::ZoneId;
 
-use super::Deferred;
-use super::NONE;
 use super::Waiting;
 use super::WriteBuffer;
 use super::Writer;
@@ -32,16 +30,15 @@ impl Core {
 }
 
 impl WriteBuffer {
-    /// The front end lets a write through: it joins the admission queue, or waits for its
-    /// turn to. A write to a random write area, or an explicit commit, joins with
+    /// The front end lets a write through: it joins the admission queue. A write to a random write area, or an explicit commit, joins with
     /// what it commits; one that commits nothing is done, unless earlier ones of
     /// its zone wait.
     pub(crate) fn write(&mut self, below: &mut Below<'_>, index: u32) {
         let request = below.core.requests.at(index);
         request.pending = 1;
-        let (slba, is_append) = match request.op {
-            Op::Append { .. } => (Lba(request.result), true),
-            op => (Lba(op.first_block()), false),
+        let slba = match request.op {
+            Op::Append { .. } => Lba(request.result),
+            op => Lba(op.first_block()),
         };
         let (generation, count) = (request.generation, request.target.range.count);
         let zone = below
@@ -59,7 +56,6 @@ impl WriteBuffer {
             zone,
             generation,
             count,
-            is_append,
         };
         self.join_admission_queue(below, write);
     }
@@ -67,8 +63,7 @@ impl WriteBuffer {
     /// Whether writes of a zone wait for room. Then its random write area may
     /// still hold what they commit.
     fn has_writes_queued(&self, zone: ZoneId) -> bool {
-        let blocks = &self.zones[zone.0 as usize];
-        blocks.queued > 0 || blocks.first_deferred != NONE
+        self.zones[zone.0 as usize].queued > 0
     }
 
     /// The next `count` blocks of the zone of a fill join the admission queue.
@@ -78,7 +73,6 @@ impl WriteBuffer {
             zone,
             generation: below.core.zones.generation(zone),
             count,
-            is_append: false,
         };
         self.join_admission_queue(below, write);
     }
@@ -94,27 +88,11 @@ impl WriteBuffer {
     }
 
     fn join_admission_queue(&mut self, below: &mut Below<'_>, write: Waiting) {
-        let Waiting {
-            zone, is_append, ..
-        } = write;
-        let blocks = &mut self.zones[zone.0 as usize];
-        let may_join = !is_append || blocks.appends < self.appends_per_zone;
-        if may_join && blocks.first_deferred == NONE {
-            blocks.appends += u32::from(is_append);
-            blocks.queued += 1;
-            self.admission_queue.push_back(write);
-            if self.admission_queue.len() == 1 {
-                self.admit(below);
-            }
-            return;
+        self.zones[write.zone.0 as usize].queued += 1;
+        self.admission_queue.push_back(write);
+        if self.admission_queue.len() == 1 {
+            self.admit(below);
         }
-        // Nothing must get ahead of an append that its zone accepted first.
-        let deferred = self.deferred.insert(Deferred { write, next: NONE });
-        match self.deferred.get_mut(blocks.last_deferred) {
-            Some(last) => last.next = deferred,
-            None => blocks.first_deferred = deferred,
-        }
-        blocks.last_deferred = deferred;
     }
 
     /// Admits the head of the queue as far as there is room.
@@ -186,23 +164,7 @@ impl WriteBuffer {
             "the head leaves the queue"
         );
         self.head_lbas = 0;
-        let blocks = &mut self.zones[head.zone.0 as usize];
-        blocks.appends -= u32::from(head.is_append);
-        blocks.queued -= 1;
-        while let Some(&mut Deferred { write, next }) = self.deferred.get_mut(blocks.first_deferred)
-        {
-            if write.is_append && blocks.appends >= self.appends_per_zone {
-                break;
-            }
-            self.deferred.free(blocks.first_deferred);
-            blocks.first_deferred = next;
-            if next == NONE {
-                blocks.last_deferred = NONE;
-            }
-            blocks.appends += u32::from(write.is_append);
-            blocks.queued += 1;
-            self.admission_queue.push_back(write);
-        }
+        self.zones[head.zone.0 as usize].queued -= 1;
         let core = &mut *below.core;
         match head.whose {
             Writer::Host(request) => core.buffered_request_done(request),

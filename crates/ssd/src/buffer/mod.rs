@@ -52,8 +52,6 @@ pub(crate) struct WriteBuffer {
     unit_lbas: u32,
     /// Blocks that one transfer takes to a die; 0: room is free when the program is over.
     piece_lbas: u32,
-    /// Appends of one zone in the admission queue; `u32::MAX`: no limit.
-    appends_per_zone: u32,
     pub(crate) is_protected: bool,
     /// Blocks in the buffer. Never more than `size_lbas`.
     fill_lbas: u64,
@@ -72,7 +70,6 @@ pub(crate) struct WriteBuffer {
     /// Zones with a unit that is not whole, from the one that waits longest.
     open_first: u32,
     open_last: u32,
-    deferred: Slab<Deferred>,
     flushes: Vec<Flush>,
     /// Blocks of a turn in the admission queue; `u32::MAX`: no turns.
     turn_lbas: u32,
@@ -116,13 +113,8 @@ struct ZoneBlocks {
     is_collected: bool,
     /// Programs that are not over.
     running: u32,
-    /// Writes and appends in the admission queue, ...
+    /// Writes and appends in the admission queue.
     queued: u32,
-    /// ... and the appends among them.
-    appends: u32,
-    /// Commands that wait for their turn to join the admission queue.
-    first_deferred: u32,
-    last_deferred: u32,
 }
 
 impl ZoneBlocks {
@@ -138,9 +130,6 @@ impl ZoneBlocks {
         is_collected: false,
         running: 0,
         queued: 0,
-        appends: 0,
-        first_deferred: NONE,
-        last_deferred: NONE,
     };
 }
 
@@ -152,7 +141,6 @@ struct Waiting {
     /// Of the zone when the write was accepted.
     generation: u32,
     count: u32,
-    is_append: bool,
 }
 
 /// Whose write it is.
@@ -162,13 +150,6 @@ enum Writer {
     Host(u32),
     /// A finish that fills its zone: this task.
     Fill(u32),
-}
-
-/// A write that waits to join the admission queue.
-#[derive(Clone, Copy, Debug)]
-struct Deferred {
-    write: Waiting,
-    next: u32,
 }
 
 /// A unit on its way to the flash.
@@ -223,7 +204,6 @@ impl WriteBuffer {
                     None => unit_lbas(config, page_lbas),
                 },
             },
-            appends_per_zone: buffer.appends_per_zone.unwrap_or(u32::MAX),
             is_protected: buffer.power_loss_protection,
             fill_lbas: 0,
             admission_queue: VecDeque::new(),
@@ -235,7 +215,6 @@ impl WriteBuffer {
             issued: 0,
             open_first: NONE,
             open_last: NONE,
-            deferred: Slab::default(),
             flushes: Vec::new(),
             turn_lbas: match buffer.turn_bytes {
                 // Fits, or is more than any write has.
@@ -270,7 +249,6 @@ impl WriteBuffer {
         self.running = 0;
         self.host_programs = 0;
         (self.open_first, self.open_last) = (NONE, NONE);
-        self.deferred = Slab::default();
         self.flushes.clear();
         self.drains.clear();
         self.drain_free_at = Nanos::ZERO;

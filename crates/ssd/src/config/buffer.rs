@@ -5,9 +5,6 @@
 pub struct WriteBufferConfig {
     /// Bytes that fit: whole logical blocks, at least a page.
     pub size_bytes: u64,
-    /// Appends of one zone that wait for room at the same time, at least 1;
-    /// further ones wait for their turn in order. `None`: any number.
-    pub appends_per_zone: Option<u32>,
     /// Stored energy saves what is in it when power is lost, so that it is not
     /// volatile and a flush has nothing to do.
     pub power_loss_protection: bool,

@@ -24,6 +24,9 @@ pub struct FrontEndConfig {
     /// Data of commands in bytes that the drive works on at a time; `None`: unlimited. Behind
     /// them, commands of all kinds wait in order of arrival.
     pub max_in_flight_bytes: Option<u32>,
+    /// Appends of one zone that the drive works on at a time, at least 1; `None`: any number.
+    /// Others of that zone wait outside, in order of arrival, and hold back no other command.
+    pub appends_per_zone: Option<u32>,
     /// What commands cost besides; all zero unless the drive is modelled so closely.
     pub costs: CommandCosts,
 }

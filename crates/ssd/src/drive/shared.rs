@@ -97,7 +97,7 @@ impl Core {
             zones,
             prepared: Prepared::new(&config.allocation, Nanos::ZERO),
             front,
-            window: Window::new(&config.front_end, config.lba_bytes),
+            window: Window::new(config),
             zone_starts: vec![Nanos::ZERO; delayed_zones as usize],
             data: (config.data == DataStore::Memory)
                 .then(|| Data::Memory(SparseData::new(config.zones.count))),

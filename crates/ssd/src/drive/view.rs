@@ -123,8 +123,8 @@ impl Drive {
     }
 
     /// Commands of those in flight to which the front end has not turned yet: with
-    /// `front_end.max_in_flight`, they wait until others before them have completed. Until then
-    /// they have changed nothing.
+    /// `front_end.max_in_flight` or `front_end.appends_per_zone`, they wait until others have
+    /// completed. Until then they have changed nothing.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.core.window.waiting()

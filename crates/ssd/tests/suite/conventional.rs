@@ -88,7 +88,6 @@ fn buffered(is_protected: bool) -> DriveConfig {
 fn with_buffer(mut config: DriveConfig, is_protected: bool) -> DriveConfig {
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 128 << 10,
-        appends_per_zone: None,
         power_loss_protection: is_protected,
         release: BufferRelease::Program,
         drain_bytes_per_s: None,

@@ -145,7 +145,6 @@ fn a_write_that_waits_for_room_has_it_at_once_without_other_writes() {
     let mut config = small();
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 2 * 16_384,
-        appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
         turn_bytes: None,
@@ -343,33 +342,30 @@ proptest! {
 
 /// A write buffer, and how blocks get out of it.
 fn buffers() -> impl Strategy<Value = (WriteBufferConfig, bool, Option<bool>)> {
-    let numbers = (1..40_u64, prop::option::of(1..4_u32));
+    let numbers = 1..40_u64;
     let rate = prop::option::of(10_000_000..4_000_000_000_u64);
     let fills_and_books = (any::<bool>(), prop::option::of(any::<bool>()));
     let all = (numbers, rate, any::<bool>(), any::<bool>(), fills_and_books);
-    all.prop_map(
-        |((pages, appends), rate, early, by_work, (fills, quiesce))| {
-            let buffer = WriteBufferConfig {
-                // Pages, until the drive is known.
-                size_bytes: pages,
-                appends_per_zone: appends,
-                power_loss_protection: false,
-                drain_bytes_per_s: rate,
-                turn_bytes: None,
-                placement: if by_work {
-                    Placement::LeastWork
-                } else {
-                    Placement::InOrder
-                },
-                release: if early {
-                    BufferRelease::Transfer
-                } else {
-                    BufferRelease::Program
-                },
-            };
-            (buffer, fills, quiesce)
-        },
-    )
+    all.prop_map(|(pages, rate, early, by_work, (fills, quiesce))| {
+        let buffer = WriteBufferConfig {
+            // Pages, until the drive is known.
+            size_bytes: pages,
+            power_loss_protection: false,
+            drain_bytes_per_s: rate,
+            turn_bytes: None,
+            placement: if by_work {
+                Placement::LeastWork
+            } else {
+                Placement::InOrder
+            },
+            release: if early {
+                BufferRelease::Transfer
+            } else {
+                BufferRelease::Program
+            },
+        };
+        (buffer, fills, quiesce)
+    })
 }
 
 /// A drive of any design, with a front end and a write buffer or without.

@@ -55,7 +55,6 @@ fn placed(count: u32, isolation: Isolation) -> DriveConfig {
 fn buffered(mut config: DriveConfig) -> DriveConfig {
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 128 << 10,
-        appends_per_zone: None,
         power_loss_protection: false,
         release: BufferRelease::Program,
         drain_bytes_per_s: None,

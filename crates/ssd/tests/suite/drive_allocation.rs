@@ -28,6 +28,7 @@ fn chunk(allocation: AllocationConfig) -> DriveConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Elements,
     };
     config.reset = drive_support::reset(EraseWhen::FirstZoneWrite, EraseExtent::Partial);

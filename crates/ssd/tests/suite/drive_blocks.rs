@@ -48,7 +48,6 @@ proptest! {
         let page_bytes = u64::from(config.geometry.page_bytes);
         config.write_buffer = buffer.map(|(pages, is_protected, by_work)| WriteBufferConfig {
             size_bytes: pages * page_bytes,
-            appends_per_zone: None,
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,

@@ -24,7 +24,6 @@ const BLOCK_BYTES: u64 = 4_096;
 fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: pages * u64::from(config.geometry.page_bytes),
-        appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
         turn_bytes: None,
@@ -309,25 +308,6 @@ fn a_reset_ends_a_finish_that_waits() {
     rig.settle();
     assert_eq!(completed_at(&rig, finish), us(10));
     assert_eq!(rig.drive.totals().fill_program_bytes, 0);
-}
-
-#[test]
-fn appends_of_a_zone_take_turns() {
-    let mut config = buffered(small(), 1);
-    if let Some(buffer) = &mut config.write_buffer {
-        buffer.appends_per_zone = Some(1);
-    }
-    let mut rig = Rig::new(&config);
-    let append = rig.append(0, PAGE);
-    let appends: Vec<usize> = (0..4).map(|_| rig.submit(append)).collect();
-    let writes: Vec<usize> = (0..2).map(|_| submit_write(&mut rig, 1, PAGE)).collect();
-    // Behind the appends of its own zone, whose blocks come before its own.
-    let last = submit_write(&mut rig, 0, PAGE);
-    rig.settle();
-    let [a, b, c, d] = appends[..] else {
-        panic!("four appends")
-    };
-    assert_eq!(rig.order, [a, b, writes[0], writes[1], c, d, last]);
 }
 
 /// Stamps a page, and says what a block begins with.

@@ -23,7 +23,6 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
     config.media.arbitration = ChannelArbitration::Ready;
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: pages * PAGE_BYTES,
-        appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
         turn_bytes: None,
@@ -58,6 +57,7 @@ fn filling(config: DriveConfig, pages: u64, yield_ns: Option<Nanos>) -> DriveCon
         pause_ns: Nanos::ZERO,
         yield_ns,
         buffered: true,
+        takes_core: false,
         extent: FillExtent::Zone,
     };
     config

@@ -17,6 +17,7 @@ fn dynamic() -> DriveConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: Some(HOLD),
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Zone,
     };
     config

@@ -7,7 +7,8 @@ use zonelab_device::{Command, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::config::{
-    CommandCosts, DriveConfig, EraseExtent, EraseWhen, FrontEndConfig, Placement, WriteBufferConfig,
+    CommandCosts, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, FrontEndConfig,
+    Placement, WriteBufferConfig,
 };
 use zonelab_ssd::flash::BlockState;
 
@@ -229,7 +230,6 @@ fn buffered(front_end: FrontEndConfig) -> DriveConfig {
     let mut config = with(front_end);
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 1 << 20,
-        appends_per_zone: None,
         power_loss_protection: true,
         drain_bytes_per_s: None,
         turn_bytes: None,
@@ -407,5 +407,45 @@ fn a_write_that_overtakes_a_reset_does_not_shorten_it() {
         );
         assert!(rig.wait(write).at.0 >= 2 * ERASE.0 + us(700).0);
         assert_eq!(rig.drive.totals().erased_blocks, 8);
+    }
+}
+
+/// Device writes of a finish take the core, one after the other, as long as writes of the host
+/// do: a command behind one of them waits for its end. Without the key it does not.
+#[test]
+fn a_finish_takes_a_core_as_writes_do() {
+    let mut front_end = costs(1);
+    front_end.costs.write_per_kib_ns = Nanos(200);
+    front_end.costs.write_completion_ns = us(1);
+    front_end.costs.unit_bytes = Some(8_192);
+    front_end.costs.part_of_unit_ns = us(1);
+    // A block at a time: 3 us, 4 KiB, a completion, and a part of a unit.
+    let each = us(3) + Nanos(800) + us(1) + us(1);
+    let read_alone = us(2);
+    for takes_core in [false, true] {
+        let mut config = buffered(front_end);
+        config.finish = FinishConfig::Fill {
+            granularity_bytes: config.lba_bytes,
+            pause_ns: Nanos::ZERO,
+            yield_ns: None,
+            buffered: true,
+            takes_core,
+            extent: FillExtent::Zone,
+        };
+        let mut rig = Rig::new(&config);
+        let op = rig.write(0, 1);
+        rig.exec(op);
+        let begin = rig.now;
+        rig.submit(rig.send(0, ZoneSendAction::FINISH));
+        // The finish itself has left the core, and its second device write takes it.
+        let first = begin + us(100);
+        rig.run_to(first + each + Nanos(500));
+        let read = rig.submit(rig.read(1, 0, 1));
+        let latency = rig.wait(read).latency();
+        let waits = match takes_core {
+            true => each - Nanos(500),
+            false => Nanos::ZERO,
+        };
+        assert_eq!(latency, waits + read_alone, "{takes_core}");
     }
 }

@@ -1,5 +1,6 @@
 //! Data that the drive works on at the same time (`front_end.max_in_flight`): what is behind it
-//! waits in order of arrival, whatever it is.
+//! waits in order of arrival, whatever it is. And appends of a zone that it works on at the same
+//! time (`front_end.appends_per_zone`): others wait outside.
 
 use crate::drive_support::random::NO_FRONT_END;
 use crate::drive_support::{PAGE, READ, Rig, WRITE, small, us};
@@ -107,4 +108,111 @@ fn what_waits_at_a_loss_of_power_has_not_begun() {
     after.now = loss.ready_at;
     let write = after.submit(after.write_at(1, 0, PAGE));
     assert_eq!(after.wait(write).at, loss.ready_at + WRITE);
+}
+
+/// So many appends of a zone at a time, on a drive whose front end takes no time.
+fn appends_at_a_time(appends: u32) -> DriveConfig {
+    DriveConfig {
+        front_end: FrontEndConfig {
+            appends_per_zone: Some(appends),
+            ..NO_FRONT_END
+        },
+        ..small()
+    }
+}
+
+/// Appends of a zone go on in pairs, although its dies could take all of them; those of another
+/// zone, and a write that comes last, wait for none of them. Addresses are in order of arrival.
+#[test]
+fn appends_of_a_zone_wait_outside_and_hold_back_nobody() {
+    let mut rig = Rig::new(&appends_at_a_time(2));
+    // Their next pages go to dies that the first two appends do not need.
+    rig.exec(rig.write_at(1, 0, 2 * PAGE));
+    rig.exec(rig.write_at(2, 0, 3 * PAGE));
+    let begin = rig.now;
+    let appends: Vec<usize> = (0..5).map(|_| rig.submit(rig.append(0, PAGE))).collect();
+    let other = rig.submit(rig.append(1, PAGE));
+    let write = rig.submit(rig.write_at(2, 3 * PAGE, PAGE));
+    assert_eq!(rig.drive.waiting(), 3);
+    rig.settle();
+    let first = rig.lba(0, 0).0;
+    for (n, tag) in (0..).zip(&appends) {
+        let done = rig.wait(*tag);
+        assert_eq!(done.status, Status::SUCCESS);
+        assert_eq!(done.result, first + n * u64::from(PAGE), "append {n}");
+        assert!(
+            done.at >= begin + Nanos(WRITE.0 * (n / 2 + 1)),
+            "append {n}: {}",
+            done.at
+        );
+    }
+    assert_eq!(rig.wait(other).latency(), WRITE);
+    assert_eq!(rig.wait(write).latency(), WRITE);
+    assert_eq!(rig.drive.waiting(), 0);
+
+    let mut rig = Rig::new(&small());
+    let appends: Vec<usize> = (0..4).map(|_| rig.submit(rig.append(0, PAGE))).collect();
+    rig.settle();
+    for tag in appends {
+        assert_eq!(
+            rig.wait(tag).at,
+            WRITE,
+            "without a limit, each on a die of its own"
+        );
+    }
+}
+
+/// What a zone refuses leaves its place to the next, and a reset overtakes those that wait, which
+/// then begin the zone anew.
+#[test]
+fn appends_that_are_refused_leave_their_place() {
+    let mut rig = Rig::new(&appends_at_a_time(1));
+    let capacity = rig.drive.config().zones.capacity_lbas as u32;
+    let too_many = [0; 2].map(|_| rig.submit(rig.append(0, capacity + 1)));
+    for tag in too_many {
+        assert_ne!(rig.wait(tag).status, Status::SUCCESS);
+    }
+    let first = rig.submit(rig.append(0, PAGE));
+    let second = rig.submit(rig.append(0, PAGE));
+    let reset = rig.submit(rig.reset(0));
+    rig.settle();
+    let start = rig.lba(0, 0).0;
+    assert_eq!(rig.wait(first).result, start);
+    assert_eq!(rig.wait(reset).status, Status::SUCCESS);
+    assert_eq!(
+        rig.wait(second).result,
+        start,
+        "it waited until the zone was empty"
+    );
+}
+
+/// Both limits together: an append whose turn has come stands in line for room.
+#[test]
+fn an_append_whose_turn_has_come_stands_in_line() {
+    let mut config = appends_at_a_time(1);
+    config.front_end.max_in_flight_bytes = Some(1 << 14);
+    let mut rig = Rig::new(&config);
+    let appends = [0; 2].map(|_| rig.submit(rig.append(0, PAGE)));
+    let write = rig.submit(rig.write_at(1, 0, PAGE));
+    rig.settle();
+    let at = [appends[0], write, appends[1]].map(|tag| rig.wait(tag).at.0 / WRITE.0);
+    assert_eq!(at, [1, 2, 3], "in programs of a page");
+}
+
+/// A loss of power ends the appends that wait, and the next ones find a place.
+#[test]
+fn appends_that_wait_at_a_loss_of_power_have_not_begun() {
+    let mut rig = Rig::new(&appends_at_a_time(1));
+    for _ in 0..3 {
+        rig.submit(rig.append(0, PAGE));
+    }
+    rig.run_for(us(10));
+    let loss = rig.drive.power_cut(rig.now, us(500), 0);
+    assert_eq!(loss.lost.len(), 3);
+    assert_eq!(rig.drive.waiting(), 0);
+    let mut after = Rig::new(&appends_at_a_time(1));
+    std::mem::swap(&mut after.drive, &mut rig.drive);
+    after.now = loss.ready_at;
+    let append = after.submit(after.append(1, PAGE));
+    assert_eq!(after.wait(append).at, loss.ready_at + WRITE);
 }

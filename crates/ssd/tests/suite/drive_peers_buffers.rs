@@ -22,7 +22,6 @@ fn buffered(mut config: DriveConfig, pages: u64) -> DriveConfig {
     config.data = DataStore::Memory;
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: pages * PAGE_BYTES,
-        appends_per_zone: None,
         power_loss_protection: false,
         drain_bytes_per_s: None,
         turn_bytes: None,

@@ -13,7 +13,6 @@ use zonelab_ssd::{Drive, FaultTarget, snapshot};
 fn by_work(mut config: DriveConfig, pages: u64) -> DriveConfig {
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: pages * u64::from(config.geometry.page_bytes),
-        appends_per_zone: None,
         power_loss_protection: true,
         release: BufferRelease::Program,
         drain_bytes_per_s: None,

@@ -367,6 +367,7 @@ fn background_records_say_how_long_they_yielded() {
         pause_ns,
         yield_ns: Some(us(100_000)),
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Zone,
     };
     let mut rig = Rig::new(&config);

@@ -142,6 +142,7 @@ fn a_pause_comes_between_device_writes() {
             pause_ns,
             yield_ns: None,
             buffered: false,
+            takes_core: false,
             extent: FillExtent::Zone,
         };
         let mut rig = Rig::new(&config);

@@ -36,6 +36,7 @@ fn by_elements(mut config: DriveConfig) -> DriveConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Elements,
     };
     config.reset = reset(EraseWhen::FirstZoneWrite, EraseExtent::Partial);

@@ -29,7 +29,6 @@ fn buffered() -> DriveConfig {
     let mut config = keeping();
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 1 << 20,
-        appends_per_zone: None,
         power_loss_protection: false,
         release: BufferRelease::Program,
         drain_bytes_per_s: None,

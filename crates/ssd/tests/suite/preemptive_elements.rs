@@ -191,6 +191,7 @@ fn a_finish_during_s2_gives_elements_back() {
             pause_ns: Nanos::ZERO,
             yield_ns: None,
             buffered: false,
+            takes_core: false,
             extent: FillExtent::Elements,
         };
         let mut rig = written(&config, 4);

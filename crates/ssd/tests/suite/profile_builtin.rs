@@ -102,6 +102,7 @@ fn confznspp_is_the_papers_emulator() {
             max_transfer_bytes: None,
             max_append_bytes: None,
             max_in_flight_bytes: None,
+            appends_per_zone: None,
             costs: CommandCosts::default(),
         },
         write_buffer: None,
@@ -111,6 +112,7 @@ fn confznspp_is_the_papers_emulator() {
             pause_ns: Nanos::ZERO,
             yield_ns: None,
             buffered: false,
+            takes_core: false,
             extent: FillExtent::Zone,
         },
         reset: ResetConfig {

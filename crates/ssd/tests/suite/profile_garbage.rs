@@ -160,6 +160,7 @@ fn distort(config: &mut DriveConfig, field: usize, word: u32, wide: u64) {
                 pause_ns,
                 yield_ns,
                 buffered: false,
+                takes_core: false,
                 extent: FillExtent::Zone,
             };
         }

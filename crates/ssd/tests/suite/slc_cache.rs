@@ -28,7 +28,6 @@ fn cached(rows: u32) -> DriveConfig {
     config.geometry.blocks_per_plane = 12 + rows;
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 8 * PAGE_BYTES,
-        appends_per_zone: None,
         power_loss_protection: false,
         release: BufferRelease::Program,
         drain_bytes_per_s: None,

@@ -36,7 +36,6 @@ fn config(is_protected: bool) -> DriveConfig {
     });
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: 16 * u64::from(config.geometry.page_bytes),
-        appends_per_zone: None,
         power_loss_protection: is_protected,
         release: BufferRelease::Program,
         drain_bytes_per_s: None,
@@ -251,6 +250,7 @@ fn a_finish_commits_the_area() {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: true,
+        takes_core: false,
         extent: FillExtent::Zone,
     };
     for design in [FinishConfig::Metadata, filling, through_buffer] {

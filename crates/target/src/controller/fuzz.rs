@@ -95,7 +95,6 @@ impl Run {
         config.data = DataStore::Memory;
         config.write_buffer = is_buffered.then_some(WriteBufferConfig {
             size_bytes: 1 << 18,
-            appends_per_zone: None,
             power_loss_protection: false,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,

@@ -41,7 +41,6 @@ pub(crate) fn any_small(rng: &mut Rng) -> DriveConfig {
     if rng.below(2) == 0 {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: 256 << 10,
-            appends_per_zone: None,
             power_loss_protection: rng.below(2) == 0,
             drain_bytes_per_s: None,
             turn_bytes: None,

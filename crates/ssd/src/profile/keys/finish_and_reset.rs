@@ -3,6 +3,7 @@
 use zonelab_device::Nanos;
 
 use super::super::key::{At, Key, Need, Only, Section, at, choice, flag, number, size_32, time};
+use super::front_end::CORES;
 use super::{MAX_HOLD, limits, names};
 use crate::config::{
     DriveConfig, EraseExtent, EraseWhen, Evaluate, FillExtent, FinishConfig, Thresholds, Victim,
@@ -27,10 +28,8 @@ const BUFFERED: Only = Only::with("path = \"buffer\"", &["finish.path"], |config
 });
 
 const HAS_CORES: Need = Need {
-    holds: |config| config.front_end.cores > 0,
     what: "without firmware cores there are none to take",
-    valid: "set front_end.cores to 1 or more, or leave this key out",
-    page: "firmware cores",
+    ..CORES
 };
 
 const YIELDS: Only = Only::with(

@@ -14,7 +14,7 @@ use crate::config::{BufferRelease, DriveConfig, MappingConfig, Placement, WriteB
 const LEAVE_OUT: &str = "set front_end.cores, or leave this key out";
 
 /// Of core times: there are none without cores.
-const CORES: Need = Need {
+pub(super) const CORES: Need = Need {
     holds: |config| config.front_end.cores > 0,
     what: "without cores, processing takes no time",
     valid: LEAVE_OUT,
@@ -74,6 +74,16 @@ pub(super) fn front_end() -> Section {
             .says(
                 "Data of commands that the drive works on at the same time. Behind them, \
                      commands of all kinds wait in order of arrival.",
+            ),
+            number(
+                "front_end.appends_per_zone",
+                at!(front_end.appends_per_zone),
+            )
+            .absent("unlimited")
+            .at_least(1, "no append would ever be admitted")
+            .says(
+                "Appends of one zone that the drive works on at the same time. Others wait outside \
+                     in order, and hold back no other command.",
             ),
         ],
     }
@@ -285,7 +295,6 @@ pub(super) fn write_buffer() -> Section {
 /// A buffer of which no key is read yet.
 const BUFFER: WriteBufferConfig = WriteBufferConfig {
     size_bytes: 0,
-    appends_per_zone: None,
     power_loss_protection: false,
     release: BufferRelease::Program,
     drain_bytes_per_s: None,
@@ -293,23 +302,12 @@ const BUFFER: WriteBufferConfig = WriteBufferConfig {
     placement: Placement::LeastWork,
 };
 
-fn buffer() -> [Key; 4] {
+fn buffer() -> [Key; 3] {
     [
         size("write_buffer.size", at!(write_buffer, Some => size_bytes))
             .at_most(limits::BUFFER_BYTES)
             .only(WRITE_BACK)
             .says("How much fits: whole logical blocks, and at least a page."),
-        number(
-            "write_buffer.appends_per_zone",
-            at!(write_buffer, Some => appends_per_zone),
-        )
-        .absent("unlimited")
-        .at_least(1, "no append would ever be admitted")
-        .only(WRITE_BACK)
-        .says(
-            "Appends of one zone that wait for room at the same time. Others wait for \
-                 their turn, in order.",
-        ),
         flag(
             "write_buffer.power_loss_protection",
             at!(write_buffer, Some => power_loss_protection),

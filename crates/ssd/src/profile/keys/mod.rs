@@ -212,6 +212,7 @@ pub(super) fn blank() -> DriveConfig {
             max_transfer_bytes: None,
             max_append_bytes: None,
             max_in_flight_bytes: None,
+            appends_per_zone: None,
             costs: CommandCosts::default(),
         },
         write_buffer: None,

@@ -3,8 +3,8 @@
 use super::bookkeeping::with_bookkeeping;
 use super::*;
 
-/// Pages, appends of a zone, protection, and the way out.
-fn buffers() -> impl Strategy<Value = (u64, Option<u32>, bool, WayOut)> {
+/// Pages, protection, and the way out.
+fn buffers() -> impl Strategy<Value = (u64, bool, WayOut)> {
     let way_out = (
         any::<bool>(),
         prop::option::of(10_000_000..4_000_000_000_u64),
@@ -21,8 +21,7 @@ fn buffers() -> impl Strategy<Value = (u64, Option<u32>, bool, WayOut)> {
             by_work,
         },
     );
-    let appends = prop::option::of(1..4_u32);
-    (1..40_u64, appends, any::<bool>(), way_out)
+    (1..40_u64, any::<bool>(), way_out)
 }
 
 /// How blocks leave a buffer.
@@ -50,8 +49,15 @@ impl WayOut {
                 buffer.release = BufferRelease::Transfer;
             }
         }
-        if let FinishConfig::Fill { buffered, .. } = &mut config.finish {
+        let has_cores = config.front_end.cores > 0;
+        if let FinishConfig::Fill {
+            buffered,
+            takes_core,
+            ..
+        } = &mut config.finish
+        {
             *buffered = self.fills;
+            *takes_core = self.fills && has_cores && self.early;
         }
         if let Some(books) = &mut config.reset.bookkeeping {
             books.quiesce = self.quiesce;
@@ -68,7 +74,7 @@ proptest! {
     fn every_block_gets_to_the_flash(
         config in drives(),
         front_end in prop::option::of(front_ends()),
-        (pages, appends_per_zone, is_protected, way_out) in buffers(),
+        (pages, is_protected, way_out) in buffers(),
         slices in prop::option::of(1..4_u32),
         stream in streams(1..100),
     ) {
@@ -80,7 +86,6 @@ proptest! {
         let size_bytes = pages * u64::from(config.geometry.page_bytes);
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes,
-            appends_per_zone,
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,
@@ -141,7 +146,7 @@ proptest! {
     #[test]
     fn a_loss_of_power_takes_no_more_than_it_may(
         config in drives(),
-        (pages, appends_per_zone, is_protected, way_out) in buffers(),
+        (pages, is_protected, way_out) in buffers(),
         slices in prop::option::of(1..4_u32),
         stream in streams(1..60),
         seed in any::<u64>(),
@@ -150,7 +155,6 @@ proptest! {
         let mut config = config;
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: pages * u64::from(config.geometry.page_bytes),
-            appends_per_zone,
             power_loss_protection: is_protected,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,

@@ -99,6 +99,7 @@ fn a_loss_of_power_forgets_no_zone_that_is_erased() {
         pause_ns: us(50),
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Zone,
     };
     let mut rig = Rig::new(&config);

@@ -65,6 +65,7 @@ pub(crate) fn fill(granularity_kib: u32) -> FinishConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Zone,
     }
 }

@@ -46,6 +46,7 @@ pub(crate) const NO_FRONT_END: FrontEndConfig = FrontEndConfig {
     max_transfer_bytes: None,
     max_append_bytes: None,
     max_in_flight_bytes: None,
+    appends_per_zone: None,
     costs: NO_COSTS,
 };
 
@@ -72,6 +73,7 @@ pub(crate) fn finishes() -> Vec<FinishConfig> {
                     pause_ns,
                     yield_ns,
                     buffered: false,
+                    takes_core: false,
                     extent: FillExtent::Zone,
                 });
             }
@@ -367,6 +369,7 @@ pub(crate) fn front_ends() -> impl Strategy<Value = FrontEndConfig> {
             max_transfer_bytes: None,
             max_append_bytes: None,
             max_in_flight_bytes: window,
+            appends_per_zone: None,
             costs: NO_COSTS,
         }
     })

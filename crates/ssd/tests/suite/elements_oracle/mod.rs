@@ -70,7 +70,6 @@ pub(crate) fn with_elements(
     if has_buffer {
         config.write_buffer = Some(WriteBufferConfig {
             size_bytes: 8 * u64::from(width(&config) * config.geometry.page_bytes),
-            appends_per_zone: None,
             power_loss_protection: kind % 2 == 0,
             release: BufferRelease::Program,
             drain_bytes_per_s: None,

@@ -30,6 +30,7 @@ fn thin(physical_zones: u32) -> DriveConfig {
         pause_ns: Nanos::ZERO,
         yield_ns: None,
         buffered: false,
+        takes_core: false,
         extent: FillExtent::Elements,
     };
     config.reset = crate::drive_support::reset(EraseWhen::FirstZoneWrite, EraseExtent::Partial);

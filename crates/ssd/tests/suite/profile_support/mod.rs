@@ -294,18 +294,17 @@ fn command_costs() -> impl Strategy<Value = CommandCosts> {
 
 /// Sizes in pages.
 fn write_buffer() -> impl Strategy<Value = Option<WriteBufferConfig>> {
-    let buffer = (1..200_u64, of(1..9_u32), any::<bool>());
-    of(buffer.prop_map(
-        |(size_bytes, appends_per_zone, protected)| WriteBufferConfig {
+    let buffer = (1..200_u64, any::<bool>());
+    of(
+        buffer.prop_map(|(size_bytes, protected)| WriteBufferConfig {
             size_bytes,
-            appends_per_zone,
             power_loss_protection: protected,
             drain_bytes_per_s: None,
             turn_bytes: None,
             release: BufferRelease::Program,
             placement: Placement::InOrder,
-        },
-    ))
+        }),
+    )
 }
 
 fn geometry_and_zones() -> impl Strategy<Value = (Geometry, u32, ZonesConfig, u32)> {

@@ -69,6 +69,7 @@ pub(super) fn front_end() -> impl Strategy<Value = FrontEndConfig> {
             max_transfer_bytes: transfer.map(|shift| 1 << shift),
             max_append_bytes: append.map(|shift| 1 << shift),
             max_in_flight_bytes: append.map(|shift| 3 << shift),
+            appends_per_zone: append,
             costs: CommandCosts::default(),
         }
     })

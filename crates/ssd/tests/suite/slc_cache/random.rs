@@ -51,7 +51,6 @@ fn with_cache(mut config: DriveConfig, draw: Draw) -> DriveConfig {
     let page_bytes = config.geometry.page_bytes;
     config.write_buffer = Some(WriteBufferConfig {
         size_bytes: draw.buffer_pages * u64::from(page_bytes),
-        appends_per_zone: None,
         power_loss_protection: draw.is_protected,
         release: match draw.early && config.media.arbitration == ChannelArbitration::Ready {
             true => BufferRelease::Transfer,

@@ -188,6 +188,7 @@ impl Fields {
             max_transfer_bytes,
             max_append_bytes,
             max_in_flight_bytes,
+            appends_per_zone,
             costs,
         } = front_end;
         self.add("front_end.cores", cores);
@@ -199,6 +200,7 @@ impl Fields {
         self.add("front_end.max_transfer", max_transfer_bytes);
         self.add("front_end.max_append", max_append_bytes);
         self.add("front_end.max_in_flight", max_in_flight_bytes);
+        self.add("front_end.appends_per_zone", appends_per_zone);
         self.costs(costs);
     }
 
@@ -247,7 +249,6 @@ impl Fields {
         self.add("write_buffer.mode", buffer.is_some());
         if let Some(WriteBufferConfig {
             size_bytes,
-            appends_per_zone,
             power_loss_protection,
             release,
             drain_bytes_per_s,
@@ -256,7 +257,6 @@ impl Fields {
         }) = buffer
         {
             self.add("write_buffer.size", size_bytes);
-            self.add("write_buffer.appends_per_zone", appends_per_zone);
             self.add("write_buffer.power_loss_protection", power_loss_protection);
             self.add("write_buffer.release", release);
             self.add("write_buffer.drain", drain_bytes_per_s);

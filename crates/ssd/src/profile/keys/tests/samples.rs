@@ -72,6 +72,7 @@ pub(super) const SAMPLES: &[(&str, &str, &str)] = &[
     ("front_end.link", "3GB/s", ""),
     ("front_end.max_transfer", "128KiB", ""),
     ("front_end.max_append", "64KiB", ""),
+    ("front_end.appends_per_zone", "4", ""),
     ("front_end.max_in_flight", "20MiB", ""),
     (
         "front_end.costs.unit",
@@ -101,7 +102,6 @@ pub(super) const SAMPLES: &[(&str, &str, &str)] = &[
     ("front_end.latency.completion", "5us", ""),
     ("write_buffer.mode", "write-back", "write_buffer.size=1MiB"),
     ("write_buffer.size", "2MiB", BUFFER),
-    ("write_buffer.appends_per_zone", "4", BUFFER),
     ("write_buffer.power_loss_protection", "true", BUFFER),
     ("write_buffer.release", "transfer", BUFFER),
     ("write_buffer.drain", "1GB/s", BUFFER),
@@ -130,7 +130,7 @@ pub(super) const SAMPLES: &[(&str, &str, &str)] = &[
     (
         "finish.takes_core",
         "true",
-        "finish.path=buffer write_buffer.mode=write-back front_end.cores=1",
+        "finish.path=buffer write_buffer.mode=write-back write_buffer.size=1MiB front_end.cores=2",
     ),
     ("finish.extent", "elements", "mapping.design=stripe"),
     ("reset.timing", "asynchronous", ""),
