@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use zonelab_config::Override;
+use zonelab_device::{Monotonic, Nanos};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::output::{self, Manifest, Place};
 use zonelab_lab::run::{Point, PointResult, Profiles as _, RunOptions};
@@ -197,7 +197,7 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// How long it takes at least until the next line says how many candidates were run.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Nanos = Nanos::from_secs(10);
 
 /// Measures and fits; `None`: it was interrupted.
 fn run(
@@ -208,12 +208,14 @@ fn run(
     interrupt: &AtomicBool,
 ) -> Result<Option<fit::Fit>, Failure> {
     let quiet = args.quiet || args.json;
-    let said = Cell::new(Instant::now());
+    let clock = Monotonic::new();
+    let said = Cell::new(clock.now());
     let show = |progress: &Progress<'_>| match progress {
         _ if quiet => {}
         Progress::Running(runs) => {
-            if said.get().elapsed() >= PATIENCE {
-                said.set(Instant::now());
+            let now = clock.now();
+            if now.saturating_sub(said.get()) >= PATIENCE {
+                said.set(now);
                 tell!("zonelab: {runs} runs of candidates so far");
             }
         }
