@@ -7,7 +7,8 @@
 //! room, and wait for those before them.
 //!
 //! Of the appends of one zone it works on so many at a time: each needs to be told its address,
-//! in turn. Others of that zone wait outside, and hold back nobody else.
+//! in turn. Others of that zone wait aside, in the room that they have, and hold back nobody
+//! else.
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,8 @@ pub(crate) struct Window {
     used_bytes: u64,
     /// Commands that wait, by the slot of their request, in order of arrival.
     line: VecDeque<u32>,
+    /// Appends that have room, and whose turn has come.
+    ready: VecDeque<u32>,
     /// Appends of each zone, if their number is limited.
     appends: Option<Appends>,
 }
@@ -137,43 +140,42 @@ impl Window {
             lba_bytes: u64::from(config.lba_bytes),
             used_bytes: 0,
             line: VecDeque::new(),
+            ready: VecDeque::new(),
             appends: most.map(|most| Appends::new(config, most)),
         }
     }
 
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.line.len() + self.appends.as_ref().map_or(0, |of| of.waiting)
+        self.line.len() + self.ready.len() + self.appends.as_ref().map_or(0, |of| of.waiting)
     }
 
     const fn is_limited(&self) -> bool {
         self.most_bytes != u64::MAX
     }
 
-    /// Whether the front end turns to a command that arrives now. If not, it waits in line.
+    /// Whether the front end turns to a command that arrives now. If not, it waits.
     #[inline]
     pub(crate) fn admits(&mut self, request: u32, op: &Op) -> bool {
-        if let Some(appends) = &mut self.appends
-            && !appends.admits(request, op)
-        {
+        if self.is_limited() && !(self.line.is_empty() && self.takes(op)) {
+            self.line.push_back(request);
             return false;
         }
-        if !self.is_limited() {
-            return true;
+        self.is_next(request, op)
+    }
+
+    /// Whether it is the turn of a command that has room. If not, it waits aside.
+    #[inline]
+    fn is_next(&mut self, request: u32, op: &Op) -> bool {
+        match &mut self.appends {
+            Some(appends) => appends.admits(request, op),
+            None => true,
         }
-        let is_admitted = self.line.is_empty() && self.takes(op);
-        if !is_admitted {
-            self.line.push_back(request);
-        }
-        is_admitted
     }
 
     /// Takes the room that a command needs, if there is. One that needs more than there is at all
     /// has it when it is alone.
     fn takes(&mut self, op: &Op) -> bool {
-        if !self.is_limited() {
-            return true;
-        }
         let bytes = self.bytes_of(op);
         let fits = self.used_bytes.saturating_add(bytes) <= self.most_bytes;
         if bytes == 0 || fits || self.used_bytes == 0 {
@@ -189,10 +191,10 @@ impl Window {
         if let Some(appends) = &mut self.appends
             && let Some(next) = appends.is_left_by(op)
         {
-            self.line.push_back(next);
+            self.ready.push_back(next);
         }
         if !self.is_limited() {
-            return !self.line.is_empty();
+            return !self.ready.is_empty();
         }
         let bytes = self.bytes_of(op);
         assert!(
@@ -200,13 +202,14 @@ impl Window {
             "a command gives back the room that it took"
         );
         self.used_bytes -= bytes;
-        !self.line.is_empty()
+        !(self.line.is_empty() && self.ready.is_empty())
     }
 
     /// All commands are gone.
     pub(crate) fn power_cut(&mut self) {
         self.used_bytes = 0;
         self.line.clear();
+        self.ready.clear();
         if let Some(appends) = &mut self.appends {
             appends.zones.fill(OfZone::IDLE);
             appends.waiting = 0;
@@ -226,13 +229,22 @@ impl Window {
 }
 
 impl Core {
-    /// The first in line, if there is room for it now.
+    /// The next of those that wait to which the front end turns now: an append whose turn has
+    /// come, or the first in line, if there is room for it.
     pub(crate) fn next_in_line(&mut self) -> Option<u32> {
-        let request = *self.window.line.front()?;
-        let op = self.requests.at(request).op;
-        self.window.takes(&op).then(|| {
+        if let Some(request) = self.window.ready.pop_front() {
+            return Some(request);
+        }
+        loop {
+            let request = *self.window.line.front()?;
+            let op = self.requests.at(request).op;
+            if !self.window.takes(&op) {
+                return None;
+            }
             self.window.line.pop_front();
-            request
-        })
+            if self.window.is_next(request, &op) {
+                return Some(request);
+            }
+        }
     }
 }

@@ -222,7 +222,7 @@ impl Fitting<'_, '_> {
 
     /// Where to begin: the best of all geometries under reads, which nothing else can be
     /// mistaken for. After it come those with the most and the fewest dies that reads cannot tell
-    /// from it.
+    /// from it, and then the others of these.
     fn begin(&mut self) -> Result<Vec<Candidate>, FitError> {
         let probes = self.predictor.probes();
         self.spread(&Candidate {
@@ -245,7 +245,7 @@ impl Fitting<'_, '_> {
             found.iter().min_by_key(dies),
         ];
         let mut begins: Vec<Candidate> = Vec::new();
-        for one in best_and_ends.into_iter().flatten() {
+        for one in best_and_ends.into_iter().flatten().chain(&found) {
             let one = &one.candidate;
             if !begins.iter().any(|other| other.design == one.design) {
                 begins.push(one.clone());

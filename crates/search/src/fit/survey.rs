@@ -15,11 +15,13 @@ use super::solve::{Fitted, Target, improve, judge};
 const READS: [usize; 5] = [CHANNELS, WAYS, PAGE, PARTIAL, CORES];
 /// How many geometries go on after each round, and how many steps each of them is then given.
 const GEOMETRIES: [(usize, u32); 4] = [(usize::MAX, 1), (64, 1), (32, 2), (12, 2)];
-/// The same with every count of cores.
-const ALL: [(usize, u32); 2] = [(24, 2), (8, 8)];
+/// Steps of each geometry with every count of cores, ...
+const CORES_STEPS: u32 = 2;
+/// ... and of those that are left at last, with that count of cores that fits best.
+const LAST: [(usize, u32); 1] = [(8, 8)];
 
-/// All designs that differ in what reads see, fitted to `targets`, of probes that read; those
-/// that fit best come first, and only these have been given all of their steps.
+/// Designs that differ in what reads see, fitted to `targets`, of probes that read: the best of
+/// all geometries, each once, best first.
 pub(super) fn survey(predictor: &mut Predictor<'_>, targets: &[Target]) -> Vec<Fitted> {
     let start = Candidate {
         design: Design::start(),
@@ -34,13 +36,16 @@ pub(super) fn survey(predictor: &mut Predictor<'_>, targets: &[Target]) -> Vec<F
     let geometries = rounds(predictor, targets, geometries, &GEOMETRIES);
     // With other cores the same geometries act much alike.
     let mut all = Vec::new();
-    for one in &geometries {
+    for one in geometries {
         let designs = combined(vec![one.candidate.design.clone()], [CORES].into_iter());
-        let other = designs.into_iter();
-        all.extend(other.map(|design| carried(&one.candidate, design)));
+        let others = designs
+            .into_iter()
+            .map(|design| carried(&one.candidate, design));
+        let others = judge(predictor, targets, others.collect());
+        let of_cores = rounds(predictor, targets, others, &[(usize::MAX, CORES_STEPS)]);
+        all.extend(of_cores.into_iter().next());
     }
-    let all = judge(predictor, targets, all);
-    rounds(predictor, targets, all, &ALL)
+    rounds(predictor, targets, all, &LAST)
 }
 
 /// The same candidate with another design.

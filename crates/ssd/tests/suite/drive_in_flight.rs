@@ -1,6 +1,6 @@
 //! Data that the drive works on at the same time (`front_end.max_in_flight`): what is behind it
 //! waits in order of arrival, whatever it is. And appends of a zone that it works on at the same
-//! time (`front_end.appends_per_zone`): others wait outside.
+//! time (`front_end.appends_per_zone`): others wait aside.
 
 use crate::drive_support::random::NO_FRONT_END;
 use crate::drive_support::{PAGE, READ, Rig, WRITE, small, us};
@@ -124,7 +124,7 @@ fn appends_at_a_time(appends: u32) -> DriveConfig {
 /// Appends of a zone go on in pairs, although its dies could take all of them; those of another
 /// zone, and a write that comes last, wait for none of them. Addresses are in order of arrival.
 #[test]
-fn appends_of_a_zone_wait_outside_and_hold_back_nobody() {
+fn appends_of_a_zone_wait_aside_and_hold_back_nobody() {
     let mut rig = Rig::new(&appends_at_a_time(2));
     // Their next pages go to dies that the first two appends do not need.
     rig.exec(rig.write_at(1, 0, 2 * PAGE));
@@ -186,17 +186,23 @@ fn appends_that_are_refused_leave_their_place() {
     );
 }
 
-/// Both limits together: an append whose turn has come stands in line for room.
+/// Both limits together: appends that wait aside have room, and a read behind them waits for
+/// some, as on a drive that has fetched their data.
 #[test]
-fn an_append_whose_turn_has_come_stands_in_line() {
-    let mut config = appends_at_a_time(1);
-    config.front_end.max_in_flight_bytes = Some(1 << 14);
-    let mut rig = Rig::new(&config);
-    let appends = [0; 2].map(|_| rig.submit(rig.append(0, PAGE)));
-    let write = rig.submit(rig.write_at(1, 0, PAGE));
-    rig.settle();
-    let at = [appends[0], write, appends[1]].map(|tag| rig.wait(tag).at.0 / WRITE.0);
-    assert_eq!(at, [1, 2, 3], "in programs of a page");
+fn appends_that_wait_aside_have_room() {
+    for (pages, behind) in [(2, true), (3, false)] {
+        let mut config = appends_at_a_time(1);
+        config.front_end.max_in_flight_bytes = Some(pages << 14);
+        let mut rig = Rig::new(&config);
+        rig.precondition(1..2);
+        let appends = [0; 2].map(|_| rig.submit(rig.append(0, PAGE)));
+        let read = rig.submit(rig.read(1, 5 * PAGE, PAGE));
+        rig.settle();
+        let begin = rig.wait(appends[0]).at.0 - WRITE.0;
+        assert_eq!(rig.wait(appends[1]).at, Nanos(begin + 2 * WRITE.0));
+        let waits = if behind { WRITE } else { Nanos::ZERO };
+        assert_eq!(rig.wait(read).latency(), waits + READ, "{pages} pages");
+    }
 }
 
 /// A loss of power ends the appends that wait, and the next ones find a place.
