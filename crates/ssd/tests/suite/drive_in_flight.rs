@@ -196,7 +196,8 @@ fn appends_that_wait_aside_have_room() {
         let mut rig = Rig::new(&config);
         rig.precondition(1..2);
         let appends = [0; 2].map(|_| rig.submit(rig.append(0, PAGE)));
-        let read = rig.submit(rig.read(1, 5 * PAGE, PAGE));
+        // Of a die that neither append needs.
+        let read = rig.submit(rig.read(1, 6 * PAGE, PAGE));
         rig.settle();
         let begin = rig.wait(appends[0]).at.0 - WRITE.0;
         assert_eq!(rig.wait(appends[1]).at, Nanos(begin + 2 * WRITE.0));
