@@ -30,9 +30,9 @@ impl Core {
 }
 
 impl WriteBuffer {
-    /// The front end lets a write through: it joins the admission queue. A write to a random write area, or an explicit commit, joins with
-    /// what it commits; one that commits nothing is done, unless earlier ones of
-    /// its zone wait.
+    /// The front end lets a write through: it joins the admission queue. A write to a random
+    /// write area, or an explicit commit, joins with what it commits; one that commits nothing
+    /// is done, unless earlier ones of its zone wait.
     pub(crate) fn write(&mut self, below: &mut Below<'_>, index: u32) {
         let request = below.core.requests.at(index);
         request.pending = 1;
