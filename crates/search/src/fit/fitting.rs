@@ -166,11 +166,10 @@ pub fn fit(
         on_progress,
         interrupted,
     };
-    let fit = fitting.run();
-    // Whatever came of it, it was not looked for to the end.
-    match interrupted() {
-        true => Err(FitError::Interrupted),
-        false => fit,
+    match fitting.run() {
+        // Whatever came of it, it was not looked for to the end.
+        Ok(_) if interrupted() => Err(FitError::Interrupted),
+        ended => ended,
     }
 }
 

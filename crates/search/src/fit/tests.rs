@@ -120,19 +120,25 @@ fn keys_have_no_influence_where_none_is_declared() {
     }
 }
 
-/// Reads alone, on a drive whose other mechanisms are known: their numbers come out.
-#[test]
-fn what_reads_tell_is_found() {
-    let truth = draw(1);
-    let known = known_of(&truth);
-    let mut library = probes_of(&known, 200).unwrap();
+/// The first probes that read, brief, and a fit of them alone.
+fn first_reads(known: &Known) -> (Vec<Probe>, Settings) {
+    let mut library = probes_of(known, 200).unwrap();
     library.retain(|probe| probe.topic == READ && probe.is_first);
-    let mut subject = OnProfile(truth.profile.clone());
     let settings = Settings {
         seed: 1,
         repeats: 1,
         most_probes: library.len(),
     };
+    (library, settings)
+}
+
+/// Reads alone, on a drive whose other mechanisms are known: their numbers come out.
+#[test]
+fn what_reads_tell_is_found() {
+    let truth = draw(1);
+    let known = known_of(&truth);
+    let (library, settings) = first_reads(&known);
+    let mut subject = OnProfile(truth.profile.clone());
     let mut store = Store::default();
     let of = (&known, library.as_slice());
     let fitted = fit(of, (&mut subject, &mut store), settings, &|_| (), &|| false).unwrap();
@@ -342,14 +348,8 @@ fn repeats_that_are_alike_by_chance_are_not_certain() {
 fn a_search_is_interrupted_at_once() {
     let truth = draw(1);
     let known = known_of(&truth);
-    let mut library = probes_of(&known, 200).unwrap();
-    library.retain(|probe| probe.topic == READ && probe.is_first);
+    let (library, settings) = first_reads(&known);
     let mut subject = OnProfile(truth.profile.clone());
-    let settings = Settings {
-        seed: 1,
-        repeats: 1,
-        most_probes: library.len(),
-    };
     let (runs, at_the_word) = (Cell::new(0), Cell::new(None));
     let interrupted = || {
         let is_so = runs.get() > 300;
