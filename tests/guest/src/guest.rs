@@ -114,7 +114,10 @@ impl Guest {
             ))
         })?;
         if answer.code == TIMED_OUT {
-            bail!("`{script}` took longer than {limit:?}:\n{}", answer.text);
+            // The guest has told what it waits for (`image/init.sh`).
+            let console = self.console.tail()?;
+            let text = answer.text;
+            bail!("`{script}` took longer than {limit:?}:\n{text}\nconsole:\n{console}");
         }
         Ok(Output {
             code: answer.code,

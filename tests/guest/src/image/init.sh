@@ -28,10 +28,40 @@ while [ ! -e /dev/vport*p1 ] && [ "$tries" -lt 50 ]; do
     sleep 0.1
     tries=$((tries + 1))
 done
+# What every program of the guest, and every task that nothing can wake, waits for, and what
+# drives have not answered.
+waits() {
+    echo "init: a script takes too long; its tasks, and requests that were not answered:"
+    for task in /proc/[0-9]*; do
+        read -r _ name state _ 2> /dev/null < "$task/stat" || continue
+        [ "$state" = D ] || [ -n "$(tr -d '\0' 2> /dev/null < "$task/cmdline")" ] || continue
+        echo "$state $name $(tr '\0' ' ' < "$task/cmdline" | head -c 200)"
+        sed 's/^/    /' "$task/stack"
+    done 2> /dev/null
+    grep -H . /sys/kernel/debug/block/*/hctx*/busy /sys/kernel/debug/block/*/hctx*/dispatch
+    grep -H . /sys/kernel/debug/block/*/sched/*dispatch /sys/block/*/inflight
+}
+
+# Before a script that hangs is ended, the console tells what it waits for: /run/deadline is
+# when, in seconds since the start.
+watch() {
+    while sleep 5; do
+        read -r now _ < /proc/uptime
+        read -r deadline < /run/deadline
+        [ "${now%.*}" -ge "$deadline" ] || continue
+        echo 2147483647 > /run/deadline
+        waits > /dev/console 2>&1
+    done
+}
+echo 2147483647 > /run/deadline
+watch 3>&- &
+
 exec 3<> "$(echo /dev/vport*p1)"
 echo "0 0 0" >&3
 while read -r id seconds script <&3; do
     echo "$script" | base64 -d > /run/script
+    read -r now _ < /proc/uptime
+    echo "$((${now%.*} + seconds - 10))" > /run/deadline
     /bin/timeout --kill-after=5 "$seconds" sh /run/script > /run/output 2>&1 < /dev/null 3>&-
     code=$?
     size=$(stat -c %s /run/output)
