@@ -1,6 +1,6 @@
 //! What host code costs on its way to an emulated drive and back.
 
-use zonelab_device::Nanos;
+use zonelab_device::{Completion, Nanos};
 use zonelab_host::Rng;
 
 /// What it costs a host to use a queue pair: occupancy of the job's core.
@@ -13,7 +13,11 @@ pub struct HostCosts {
     pub path_ns: Nanos,
     /// Core time to take a completion off the queue and hand it to the job.
     pub complete_ns: Nanos,
-    /// Mean of an exponentially distributed addition to each of the two.
+    /// Core time of the program between the completions that it takes at a time and its next
+    /// submission: the accounts that it keeps, and a turn of its loop. It is in no latency, and
+    /// with one operation in flight in every cycle.
+    pub turn_ns: Nanos,
+    /// Mean of an exponentially distributed addition to submissions and completions.
     pub jitter_ns: Nanos,
     /// One submission or completion in so many ...
     pub hiccup_one_in: u64,
@@ -27,6 +31,7 @@ impl HostCosts {
         submit_ns: Nanos::ZERO,
         path_ns: Nanos::ZERO,
         complete_ns: Nanos::ZERO,
+        turn_ns: Nanos::ZERO,
         jitter_ns: Nanos::ZERO,
         hiccup_one_in: 0,
         hiccup_ns: Nanos::ZERO,
@@ -42,6 +47,21 @@ impl HostCosts {
             cost += rng.exponential(self.hiccup_ns);
         }
         cost
+    }
+
+    /// Takes completions off a queue, one after another, from `now` on. Each counts from when
+    /// it has been taken. Returns when the core can go on with something else.
+    #[inline]
+    pub(crate) fn take(&self, now: Nanos, done: &mut [Completion], rng: &mut Rng) -> Nanos {
+        let mut core_now = now;
+        for completion in &mut *done {
+            core_now += self.draw(self.complete_ns, rng);
+            completion.at = core_now;
+        }
+        match done.is_empty() {
+            true => core_now,
+            false => core_now + self.turn_ns,
+        }
     }
 }
 

@@ -477,11 +477,10 @@ impl QueuePair for EmulatedQueue {
         } else {
             done.append(&mut queue.inbox);
         }
-        for completion in &mut done[before..] {
-            if !self.is_free {
-                self.core_now += self.costs.draw(self.costs.complete_ns, &mut self.rng);
-            }
-            completion.at = self.core_now;
+        let fresh = &mut done[before..];
+        match self.is_free {
+            true => fresh.iter_mut().for_each(|of| of.at = self.core_now),
+            false => self.core_now = self.costs.take(self.core_now, fresh, &mut self.rng),
         }
         count
     }

@@ -259,11 +259,10 @@ impl<Q: DeviceQueue> QueuePair for HostedQueue<Q> {
         done.append(&mut lane.refused);
         let count = done.len() - before;
         self.in_flight = self.in_flight.saturating_sub(count as u32);
-        for completion in &mut done[before..] {
-            if !self.is_free {
-                self.core_now += self.costs.draw(self.costs.complete_ns, &mut self.rng);
-            }
-            completion.at = self.core_now;
+        let fresh = &mut done[before..];
+        match self.is_free {
+            true => fresh.iter_mut().for_each(|of| of.at = self.core_now),
+            false => self.core_now = self.costs.take(self.core_now, fresh, &mut self.rng),
         }
         count
     }

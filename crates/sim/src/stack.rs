@@ -49,6 +49,7 @@ impl Stack {
         let time = |key| table.duration_ns(key).or(0).map(Nanos);
         let name = table.string("name").required();
         let [submit_ns, path_ns, complete_ns] = ["submit", "path", "complete"].map(time);
+        let turn_ns = time("turn");
         let [merged_ns, tick_ns, sleep_slack_ns] = ["merged", "tick", "sleep_slack"].map(time);
         let source = table.string("source").required();
         Ok(Self {
@@ -57,6 +58,7 @@ impl Stack {
                 submit_ns: submit_ns?,
                 path_ns: path_ns?,
                 complete_ns: complete_ns?,
+                turn_ns: turn_ns?,
                 ..HostCosts::FREE
             },
             merged_ns: merged_ns?,
@@ -97,7 +99,11 @@ mod tests {
     #[test]
     fn figures_are_those_of_their_sources() {
         let stack = |name| Stack::named(name).expect(name);
-        assert_eq!(stack("spdk").costs, HostCosts::FREE);
+        let spdk = HostCosts {
+            turn_ns: Nanos(11_740 - 11_360),
+            ..HostCosts::FREE
+        };
+        assert_eq!(stack("spdk").costs, spdk);
         assert_eq!(stack("spdk").tick_ns, Nanos::ZERO);
         let sqpoll = stack("io_uring-sqpoll");
         let costs = sqpoll.costs;

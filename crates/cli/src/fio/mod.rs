@@ -132,7 +132,12 @@ pub(crate) struct Args {
     /// Time of a host core to take a completion [default: the stack's]
     #[arg(long, value_name = "TIME")]
     host_complete: Option<String>,
-    /// Mean of an exponentially distributed addition to both [default: the stack's]
+    /// Time of a host core between the completions that a job takes at a time and
+    /// its next submission, which is in no latency [default: the stack's]
+    #[arg(long, value_name = "TIME")]
+    host_turn: Option<String>,
+    /// Mean of an exponentially distributed addition to submissions and
+    /// completions [default: the stack's]
     #[arg(long, value_name = "TIME")]
     host_jitter: Option<String>,
 }
@@ -167,11 +172,12 @@ impl Args {
     }
 
     /// Options about the time that the host takes, and whether they are given.
-    fn host_options(&self) -> [(&'static str, bool); 4] {
+    fn host_options(&self) -> [(&'static str, bool); 5] {
         [
             ("--host-stack", self.host_stack.is_some()),
             ("--host-submit", self.host_submit.is_some()),
             ("--host-complete", self.host_complete.is_some()),
+            ("--host-turn", self.host_turn.is_some()),
             ("--host-jitter", self.host_jitter.is_some()),
         ]
     }

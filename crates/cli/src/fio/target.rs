@@ -213,7 +213,12 @@ impl EmulatedTarget {
     }
 
     fn configuration(&self, args: &Args) -> Value {
-        let host = [&args.host_submit, &args.host_complete, &args.host_jitter];
+        let host = [
+            &args.host_submit,
+            &args.host_complete,
+            &args.host_turn,
+            &args.host_jitter,
+        ];
         let mut of_device = serde_json::json!({
             "drive": zonelab_ssd::profile::to_toml(&self.profile.config),
             "namespace": self.nsid.0,
@@ -223,7 +228,12 @@ impl EmulatedTarget {
         });
         if args.host_stack.is_some() {
             let costs = self.settings.costs;
-            let times = [costs.submit_ns, costs.path_ns, costs.complete_ns];
+            let times = [
+                costs.submit_ns,
+                costs.path_ns,
+                costs.complete_ns,
+                costs.turn_ns,
+            ];
             of_device["host_stack_ns"] = serde_json::json!(times.map(|time| time.0));
         }
         match self.way {
@@ -346,6 +356,7 @@ fn costs(args: &Args) -> Result<HostCosts, Failure> {
     Ok(HostCosts {
         submit_ns: time("--host-submit", &args.host_submit, stack.submit_ns)?,
         complete_ns: time("--host-complete", &args.host_complete, stack.complete_ns)?,
+        turn_ns: time("--host-turn", &args.host_turn, stack.turn_ns)?,
         jitter_ns: time("--host-jitter", &args.host_jitter, stack.jitter_ns)?,
         ..stack
     })

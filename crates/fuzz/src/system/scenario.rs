@@ -209,6 +209,7 @@ fn host(draw: &mut Draw<'_>) -> HostCosts {
         hiccup_one_in: draw.pick(&[0, 0, 50]),
         hiccup_ns: Nanos(200_000),
         path_ns: Nanos(draw.pick(&[0, 0, 3_000])),
+        turn_ns: Nanos(draw.pick(&[0, 0, 700])),
     }
 }
 

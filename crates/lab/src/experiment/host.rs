@@ -145,6 +145,7 @@ pub(super) fn stack(table: &Table<'_>, base: &StackModel) -> Result<StackModel, 
     let submit_ns = cost("submit", base.costs.submit_ns);
     let path_ns = cost("path", base.costs.path_ns);
     let complete_ns = cost("complete", base.costs.complete_ns);
+    let turn_ns = cost("turn", base.costs.turn_ns);
     let jitter_ns = cost("jitter", base.costs.jitter_ns);
     let hiccup_one_in = table.u64("hiccup_one_in").or(base.costs.hiccup_one_in);
     let hiccup_ns = cost("hiccup", base.costs.hiccup_ns);
@@ -156,6 +157,7 @@ pub(super) fn stack(table: &Table<'_>, base: &StackModel) -> Result<StackModel, 
             submit_ns: submit_ns?,
             path_ns: path_ns?,
             complete_ns: complete_ns?,
+            turn_ns: turn_ns?,
             jitter_ns: jitter_ns?,
             hiccup_one_in: hiccup_one_in?,
             hiccup_ns: hiccup_ns?,

@@ -134,6 +134,35 @@ fn a_batch_costs_each_of_its_commands() {
     assert_eq!(seen, [(0, US(34)), (1, US(38)), (2, US(42))]);
 }
 
+/// The program keeps its accounts of a batch once, when it has taken all of it: no latency has
+/// that, and the next submission comes behind it.
+#[test]
+fn the_turn_of_the_program_is_between_operations() {
+    let costs = HostCosts {
+        turn_ns: US(7),
+        ..costs_us(10, 4)
+    };
+    let mut seen = Vec::new();
+    let mut job = script(|_, done, queue| {
+        seen.extend(done.iter().map(|c| (c.tag.0, c.at)));
+        if seen.len() == 4 {
+            return NextWake::Finished;
+        }
+        let next = seen.len() as u32;
+        let count = if next == 0 { 3 } else { 1 };
+        for tag in next..next + count {
+            queue.submit(IDLE_READ, Tag(tag), None).unwrap();
+        }
+        queue.ring();
+        NextWake::Completion
+    });
+    run_on_cores(&tiny(&[]), costs, &mut [(&mut job, 0)]);
+    // The three end at 34, 38 and 42 us; the turn lasts until 49. The fourth is submitted
+    // until 59, and taken until 63.
+    let ends: Vec<Nanos> = seen.iter().map(|(_, at)| *at).collect();
+    assert_eq!(ends, [US(34), US(38), US(42), US(63)]);
+}
+
 /// Latencies of reads that take no time on the drive: what the host costs.
 fn drawn(costs: HostCosts, seed: u64, operations: u32) -> Vec<Nanos> {
     let device = tiny(&[]);

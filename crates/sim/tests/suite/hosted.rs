@@ -82,6 +82,7 @@ fn hosted(costs: HostCosts) -> String {
 fn costs_mean_the_same_in_front_of_any_model() {
     let fixed = HostCosts {
         path_ns: Nanos(660),
+        turn_ns: Nanos(800),
         ..costs_us(4, 6)
     };
     let drawn = HostCosts {
