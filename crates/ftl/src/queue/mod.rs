@@ -64,6 +64,9 @@ pub struct FtlQueue<Q> {
     has_submitted: bool,
     /// Upkeep will announce the queue when it has done something.
     is_waiting: bool,
+    /// When the completion from below that is being looked at was taken: what ends with it has
+    /// ended then, whatever the program does before it goes on.
+    taken_at: Option<Nanos>,
 }
 
 impl<Q: DeviceQueue> FtlQueue<Q> {
@@ -98,6 +101,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             depth,
             has_submitted: false,
             is_waiting: false,
+            taken_at: None,
         }
     }
 
@@ -124,7 +128,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             queue: self.inner.id(),
             tag: operation.tag,
             status: operation.status,
-            at: self.inner.now(),
+            at: self.taken_at.unwrap_or_else(|| self.inner.now()),
             result: 0,
             data: operation.data,
         });
@@ -354,8 +358,10 @@ impl<Q: DeviceQueue> QueuePair for FtlQueue<Q> {
         let mut arrived = std::mem::take(&mut self.arrived);
         self.inner.poll(&mut arrived);
         for completion in arrived.drain(..) {
+            self.taken_at = Some(completion.at);
             self.land(completion);
         }
+        self.taken_at = None;
         self.arrived = arrived;
         self.go_on();
         let count = self.finished.len();

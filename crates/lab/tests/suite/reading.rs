@@ -288,7 +288,13 @@ fn times_have_a_limit() {
             "{says}"
         );
     }
-    for key in ["host.submit", "host.complete", "host.turn", "host.jitter", "host.hiccup"] {
+    for key in [
+        "host.submit",
+        "host.complete",
+        "host.turn",
+        "host.jitter",
+        "host.hiccup",
+    ] {
         let says = problems(SMALL, &[&format!("{key}=1001ms")]);
         assert!(
             says.ends_with("this is too long a time; at most 1s"),

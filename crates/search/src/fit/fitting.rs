@@ -25,6 +25,9 @@ const SURPRISE: f64 = 3.0;
 const CHECKS: usize = 4;
 /// Rounds of checks.
 const CHECK_ROUNDS: u32 = 3;
+/// Variance of errors, in those of repeats, up to which a design explains what was measured. A
+/// fit that ends above it looks at all geometries once more.
+const EXPLAINED: f64 = 1.25;
 
 /// How to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,20 +186,44 @@ impl Fitting<'_, '_> {
         for (probe, _) in first.take(self.settings.most_probes) {
             self.ask(probe)?;
         }
-        let begins = self.begin()?;
-        let mut ranking = self.first_ranking(begins)?;
+        let start = Candidate {
+            design: Design::start(),
+            at: parameters::start(),
+        };
+        let begins = self.begin(&start)?;
+        let ranking = self.first_ranking(begins)?;
+        let (ranking, stopped) = self.learn(ranking)?;
+        if ranking.best.scale() <= EXPLAINED {
+            return Ok(self.finish(&ranking, stopped));
+        }
+        // What was measured since tells more geometries apart than the first probes did.
+        self.out.clear();
+        let begins = self.begin(&ranking.best.candidate)?;
+        let before = ranking.best.candidate.design.clone();
+        let here = self.rank_from(ranking.best.candidate)?;
+        let ranking = self.best_of(begins, (here, EXPLAINED))?;
+        let (ranking, stopped) = match ranking.best.candidate.design == before {
+            true => (ranking, stopped),
+            false => self.learn(ranking)?,
+        };
+        Ok(self.finish(&ranking, stopped))
+    }
+
+    /// Measures and fits in turn, until nothing more is learnt.
+    fn learn(&mut self, mut ranking: Ranking) -> Result<(Ranking, Stopped), FitError> {
+        let probes = self.predictor.probes();
         let mut checks = 0;
         loop {
             let open = self.open();
             if open.is_empty() {
-                return Ok(self.finish(&ranking, Stopped::NoMoreProbes));
+                return Ok((ranking, Stopped::NoMoreProbes));
             }
             let left = self
                 .settings
                 .most_probes
                 .saturating_sub(self.measured.len());
             if left == 0 {
-                return Ok(self.finish(&ranking, Stopped::MostProbes));
+                return Ok((ranking, Stopped::MostProbes));
             }
             let targets = targets(probes, &self.measured, &self.spreads);
             let keys = free(&ranking.best.candidate.design);
@@ -212,7 +239,7 @@ impl Fitting<'_, '_> {
             }
             // What it should know already is looked at, too.
             if checks == CHECK_ROUNDS || !self.check(&ranking, &open, left)? {
-                return Ok(self.finish(&ranking, Stopped::NothingMoreToLearn));
+                return Ok((ranking, Stopped::NothingMoreToLearn));
             }
             ranking = self.rank(ranking.best.candidate)?;
             checks += 1;
@@ -222,12 +249,11 @@ impl Fitting<'_, '_> {
     /// Where to begin: the best of all geometries under reads, which nothing else can be
     /// mistaken for. After it come those with the most and the fewest dies that reads cannot tell
     /// from it, and then the others of these.
-    fn begin(&mut self) -> Result<Vec<Candidate>, FitError> {
+    ///
+    /// How much values differ from run to run is taken from `like`.
+    fn begin(&mut self, like: &Candidate) -> Result<Vec<Candidate>, FitError> {
         let probes = self.predictor.probes();
-        self.spread(&Candidate {
-            design: Design::start(),
-            at: parameters::start(),
-        });
+        self.spread(like);
         let mut targets = targets(probes, &self.measured, &self.spreads);
         targets.retain(|target| probes[target.probe].topic == READ);
         (self.on_progress)(&Progress::Fitting(targets.len()));
@@ -261,9 +287,19 @@ impl Fitting<'_, '_> {
             design: Design::start(),
             at: parameters::start(),
         });
-        let mut best = self.rank(first)?;
+        let best = self.rank(first)?;
+        self.best_of(begins, (best, UNEXPLAINED))
+    }
+
+    /// The best of a ranking and of those from `begins`, which are looked at until the variance
+    /// of errors is not above `enough`.
+    fn best_of(
+        &mut self,
+        begins: impl IntoIterator<Item = Candidate>,
+        (mut best, enough): (Ranking, f64),
+    ) -> Result<Ranking, FitError> {
         for begin in begins {
-            if best.best.scale() <= UNEXPLAINED {
+            if best.best.scale() <= enough {
                 break;
             }
             let other = self.rank_from(begin)?;
