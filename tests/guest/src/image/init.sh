@@ -44,16 +44,17 @@ waits() {
 
 # Before a script that hangs is ended, the console tells what it waits for: /run/deadline is
 # when, in seconds since the start.
+NEVER=2147483647
 watch() {
     while sleep 5; do
         read -r now _ < /proc/uptime
         read -r deadline < /run/deadline
         [ "${now%.*}" -ge "$deadline" ] || continue
-        echo 2147483647 > /run/deadline
+        echo "$NEVER" > /run/deadline
         waits > /dev/console 2>&1
     done
 }
-echo 2147483647 > /run/deadline
+echo "$NEVER" > /run/deadline
 watch 3>&- &
 
 exec 3<> "$(echo /dev/vport*p1)"
@@ -64,6 +65,7 @@ while read -r id seconds script <&3; do
     echo "$((${now%.*} + seconds - 10))" > /run/deadline
     /bin/timeout --kill-after=5 "$seconds" sh /run/script > /run/output 2>&1 < /dev/null 3>&-
     code=$?
+    echo "$NEVER" > /run/deadline
     size=$(stat -c %s /run/output)
     echo "$id $code $size" >&3
     head -c "$size" /run/output >&3
