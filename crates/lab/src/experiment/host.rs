@@ -139,8 +139,9 @@ pub(super) fn host(table: &Table<'_>) -> Result<HostTable, Reported> {
 /// A stack: one by name, or `base`, with what the table says otherwise.
 pub(super) fn stack(table: &Table<'_>, base: &StackModel) -> Result<StackModel, Reported> {
     let names: Vec<(&str, &Stack)> = stacks().iter().map(|stack| (&*stack.name, stack)).collect();
-    let named = table.choice("stack", &names).optional()?;
-    let base = named.map_or(*base, StackModel::of);
+    let named = table.choice("stack", &names).optional();
+    // The keys that say otherwise are looked at even if there is no such stack.
+    let base = named.ok().flatten().map_or(*base, StackModel::of);
     let cost = |key, default: Nanos| time(table, key, COSTLIEST).or(default.0).map(Nanos);
     let submit_ns = cost("submit", base.costs.submit_ns);
     let path_ns = cost("path", base.costs.path_ns);
@@ -152,6 +153,7 @@ pub(super) fn stack(table: &Table<'_>, base: &StackModel) -> Result<StackModel, 
     let sleep_slack = cost("sleep_slack", base.sleep_slack);
     let merged_ns = cost("merged", base.block.merged_ns);
     let tick_ns = cost("tick", base.block.tick_ns);
+    named?;
     Ok(StackModel {
         costs: HostCosts {
             submit_ns: submit_ns?,

@@ -303,6 +303,14 @@ fn times_have_a_limit() {
     }
 }
 
+/// A stack that there is not leaves the other keys of its host what they are.
+#[test]
+fn an_unknown_stack_is_the_only_mistake() {
+    let says = problems(SMALL, &["host.stack=spkd"]);
+    assert!(says.contains("did you mean \"spdk\"?"), "{says}");
+    assert!(!says.contains("unknown key"), "{says}");
+}
+
 #[test]
 fn phases_and_jobs_exclude_each_other() {
     let text = with(
