@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::steps::runs;
-use crate::{ENVIRONMENT, USAGE, cargo, root, target, tiers};
+use crate::{ENVIRONMENT, USAGE, cargo, made, root, target, tiers};
 
 /// What it is compiled for. No package that the command needs has code in C, so that the
 /// linker that Rust needs anyway is enough.
@@ -58,9 +58,11 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
         let mut words = INSTALL.split_whitespace();
         run(Command::new(words.next().unwrap_or_default()).args(words))?;
     }
-    let profile = ["build", "--release", "--package", "zonelab-cli", "--target"];
-    run(cargo().args(profile).arg(TARGET))?;
-    let dist = target().join("dist");
+    let build = ["build", "--release", "--package", "zonelab-cli"];
+    run(cargo()
+        .args(build)
+        .args(["--features", "parquet", "--target", TARGET]))?;
+    let dist = made().join("dist");
     let place = dist.join(DIRECTORY);
     if place.exists() {
         fs::remove_dir_all(&place).context("cannot remove what was there")?;

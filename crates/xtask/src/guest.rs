@@ -1,7 +1,7 @@
 //! The tier `guest`: Linux kernels and their tools, in an emulated machine.
 
+use crate::made;
 use crate::steps::{Step, installing, runs};
-use crate::target;
 use crate::tiers::{built, the_program};
 
 /// The emulator.
@@ -52,8 +52,7 @@ fn plan(has_programs: bool, install: bool) -> Vec<Step> {
         "tests with Linux kernels",
         &[&["test"], &manifest[..]].concat(),
     );
-    let target = target();
-    let directory = target.join("guest");
+    let directory = made().join("guest");
     tests.command.env("ZONELAB", built());
     for step in [&mut image, &mut tests] {
         if std::env::var_os("ZONELAB_GUEST").is_none() {

@@ -19,6 +19,7 @@ mod release;
 mod soak;
 mod steps;
 mod tiers;
+mod times;
 mod tools;
 mod verdicts;
 mod web;
@@ -33,6 +34,9 @@ Chores of the zonelab workspace.
       Runs the tests of a tier, `fast`, `fio`, `web`, `chaos`, `guest`, `python`, `agreement`,
       `package`, `book` or `verdicts`; without one, of `fast`. Stops at the first step that fails, with its exit code; with
       --keep-going, after the last step. With CI set in the environment, a step that cannot run is a failure.
+  cargo xtask times
+      Prints how long each tier took when it was last run here, beside its budget, and the time
+      of a fixed piece of work, which shows how busy the machine was.
   cargo xtask fuzz TARGET [--seed N] [--runs N] [--seconds N]
       Runs a fuzz target over its corpus and seeded inputs, on stable Rust.
       A failure prints its seed and the command that replays it.
@@ -42,10 +46,10 @@ Chores of the zonelab workspace.
       Looks for a simpler input that fails in the same way.
   cargo xtask fuzz --list
       Lists the fuzz targets.
-  cargo xtask nightly [--fuzz-only] [--seed N] [--turns N]
-      Does what `deny` does, runs the tests of the tier `chaos` for an hour (ZONELAB_CHAOS_SECONDS
-      says how long instead), and then all fuzz targets in turn, a minute each, on new seeds in
-      every turn, until one fails or it is interrupted. With --fuzz-only, the last of these only.
+  cargo xtask nightly [--seed N] [--again] [JOB ...]
+      Runs the whole form of everything whose small form the tiers have, and writes one page of
+      results, target/nightly/nightly.md. What passed at this commit is not run again but with
+      --again. Jobs: deny, tests, verdicts, guests, chaos, fits, fuzz.
   cargo xtask soak [--runs N] [--seed N]
       Runs the targets `drive`, `system`, `faults`, `snapshot` and `store` over ten
       million inputs, optimised, with all assertions, on all cores.
@@ -93,6 +97,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.first().map(String::as_str) {
         Some("test") => tiers::chore(&args[1..]),
+        Some("times") => times::chore(),
         Some("fuzz") => fuzz::chore(&args[1..]),
         Some("verdicts") => verdicts::chore(&args[1..]),
         Some("gaps") => gaps::chore(&args[1..]),
@@ -142,6 +147,11 @@ fn target() -> PathBuf {
     // Programs that run in different directories mean the same one.
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root().join(target)
+}
+
+/// Where everything else is made: `target`, also where cargo builds elsewhere.
+fn made() -> PathBuf {
+    root().join("target")
 }
 
 /// The cargo that runs this program.

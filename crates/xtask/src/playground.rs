@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::steps::{self, Policy, Step};
-use crate::{ENVIRONMENT, USAGE, root, target};
+use crate::{ENVIRONMENT, USAGE, made, root, target};
 
 /// What it is compiled for.
 const WASM: &str = "wasm32-unknown-unknown";
@@ -38,7 +38,7 @@ const EXPORTS: &str = "\nexport { duration, el, number, svg };\n";
 /// Builds the page.
 pub(crate) fn chore(args: &[String], is_ci: bool) -> Result<u8> {
     let out = match args {
-        [] => target().join("site/playground"),
+        [] => made().join("site/playground"),
         [option, directory] if option == "--out" => root().join(directory),
         _ => {
             eprintln!("cargo xtask playground [--out DIR]");

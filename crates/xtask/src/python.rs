@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::steps::{Step, installing};
 use crate::tiers::{PROFILE, built, the_program};
-use crate::{root, target};
+use crate::{made, root, target};
 
 /// What installs Python with virtual environments, on Debian.
 const INSTALL: &str = "apt-get install --no-install-recommends python3 python3-venv";
@@ -32,7 +32,7 @@ pub(crate) fn steps(install: bool) -> Vec<Step> {
 
 /// Where the virtual environment is.
 fn environment() -> PathBuf {
-    target().join("python")
+    made().join("python")
 }
 
 /// A program of the virtual environment, in the root of the repository. What it compiles goes

@@ -149,10 +149,17 @@ pub(crate) fn run(steps: Vec<Step>, policy: Policy) -> Result<u8> {
         .unwrap_or(0))
 }
 
+/// What something gives, and how long it takes.
 #[expect(
     clippy::disallowed_methods,
-    reason = "how long a step takes is for people to read"
+    reason = "how long something takes is for people to read"
 )]
+pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = run();
+    (result, start.elapsed())
+}
+
 fn run_one(step: &mut Step, policy: Policy) -> Result<Outcome> {
     if let Some(how) = step.missing {
         return Ok(match policy.strict {
@@ -160,10 +167,8 @@ fn run_one(step: &mut Step, policy: Policy) -> Result<Outcome> {
             false => Outcome::Skipped(how),
         });
     }
-    let start = Instant::now();
-    let status = step.command.status();
+    let (status, time) = timed(|| step.command.status());
     let status = status.with_context(|| format!("cannot start {}", shown(&step.command)))?;
-    let time = start.elapsed();
     Ok(match exit_code(status) {
         0 => Outcome::Passed(time),
         code => Outcome::Failed(time, code),

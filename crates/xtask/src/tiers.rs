@@ -6,51 +6,73 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
-use crate::{USAGE, book, cargo, chaos, guest, package, python, root, target, verdicts, web};
+use crate::{
+    USAGE, book, cargo, chaos, guest, package, python, root, target, times, verdicts, web,
+};
 
-/// The tiers there are, and what is in them.
-const TIERS: &[(&str, &str)] = &[
-    (
-        "fast",
-        "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
-    ),
-    (
-        "fio",
-        "our reading of job files beside that of the real fio",
-    ),
-    (
-        "agreement",
-        "the same jobs in virtual time and on the drive served in real time; the machine must \
-         be at rest",
-    ),
-    (
-        "web",
-        "the report of `reproduce --quick`, the page of a sweep, the playground, in a browser",
-    ),
-    (
-        "chaos",
-        "a served drive under hosts, hostile peers, kills and losses of power, all at once",
-    ),
-    (
-        "guest",
-        "Linux kernels and their tools with a zoned drive, in an emulated machine",
-    ),
-    (
-        "python",
-        "the Python package, installed by pip: types, tests, sweeps under Dask, notebooks",
-    ),
-    (
-        "package",
-        "the packages as a registry gets them, with the oldest Rust that they claim",
-    ),
-    (
-        "book",
-        "the documentation as a book, and whether its links lead somewhere",
-    ),
-    (
-        "verdicts",
-        "all published results, whole, and what the documents say of them",
-    ),
+/// A tier of tests.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    pub(crate) name: &'static str,
+    /// What is in it.
+    what: &'static str,
+    /// Minutes that it may take on two quiet cores in continuous integration; `None` if it is
+    /// not run there.
+    pub(crate) budget_minutes: Option<u32>,
+}
+
+/// The tiers there are. What continuous integration runs of them takes 50 minutes together.
+pub(crate) const TIERS: &[Tier] = &[
+    Tier {
+        name: "fast",
+        what: "formatting, lints, documentation, unit, property, doc and snapshot tests, fuzz targets",
+        budget_minutes: Some(16),
+    },
+    Tier {
+        name: "fio",
+        what: "our reading of job files beside that of the real fio",
+        budget_minutes: Some(1),
+    },
+    Tier {
+        name: "agreement",
+        what: "the same jobs in virtual time and on the drive served in real time; the machine must be at rest",
+        budget_minutes: Some(1),
+    },
+    Tier {
+        name: "web",
+        what: "the report of `reproduce --quick`, the page of a sweep, the playground, in a browser",
+        budget_minutes: Some(9),
+    },
+    Tier {
+        name: "chaos",
+        what: "a served drive under hosts, hostile peers, kills and losses of power, all at once",
+        budget_minutes: Some(4),
+    },
+    Tier {
+        name: "guest",
+        what: "Linux kernels and their tools with a zoned drive, in an emulated machine",
+        budget_minutes: Some(11),
+    },
+    Tier {
+        name: "python",
+        what: "the Python package, installed by pip: types, tests, sweeps under Dask, notebooks",
+        budget_minutes: Some(5),
+    },
+    Tier {
+        name: "package",
+        what: "the packages as a registry gets them, with the oldest Rust that they claim",
+        budget_minutes: Some(2),
+    },
+    Tier {
+        name: "book",
+        what: "the documentation as a book, and whether its links lead somewhere",
+        budget_minutes: Some(1),
+    },
+    Tier {
+        name: "verdicts",
+        what: "all published results, whole, and what the documents say of them",
+        budget_minutes: None,
+    },
 ];
 
 /// Runs a tier.
@@ -70,48 +92,34 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
             }
         }
     }
-    match tier.unwrap_or("fast") {
+    let tier = tier.unwrap_or("fast");
+    if !TIERS.iter().any(|known| known.name == tier) {
+        eprintln!("{}", no_such_tier(tier));
+        return Ok(USAGE);
+    }
+    times::timed(tier, || run(tier, keep_going))
+}
+
+fn run(tier: &str, keep_going: bool) -> Result<u8> {
+    let strict = Policy {
+        keep_going,
+        strict: true,
+    };
+    match tier {
         "fast" => steps::run(fast(keep_going, has_component), policy(keep_going)),
         "fio" => {
             let policy = policy(keep_going);
             steps::run(fio(policy.strict, steps::runs), policy)
         }
-        "web" => steps::run(
-            web::steps(is_ci()),
-            Policy {
-                keep_going,
-                strict: true,
-            },
-        ),
-        "guest" => steps::run(
-            guest::steps(is_ci()),
-            Policy {
-                keep_going,
-                strict: true,
-            },
-        ),
-        "python" => steps::run(
-            python::steps(is_ci()),
-            Policy {
-                keep_going,
-                strict: true,
-            },
-        ),
-        "chaos" => steps::run(
-            chaos::steps(),
-            Policy {
-                keep_going,
-                strict: true,
-            },
-        ),
+        "web" => steps::run(web::steps(is_ci()), strict),
+        "guest" => steps::run(guest::steps(is_ci()), strict),
+        "python" => steps::run(python::steps(is_ci()), strict),
+        "chaos" => steps::run(chaos::steps(), strict),
         "agreement" => steps::run(agreement(), policy(keep_going)),
         "book" => steps::run(book::steps()?, policy(keep_going)),
         "package" => steps::run(packages(is_ci())?, policy(keep_going)),
-        "verdicts" => steps::run(verdicts::steps(), policy(keep_going)),
-        other => {
-            eprintln!("{}", no_such_tier(other));
-            Ok(USAGE)
-        }
+        // The last of those that there are.
+        _ => steps::run(verdicts::steps(), policy(keep_going)),
     }
 }
 
@@ -125,7 +133,7 @@ fn no_such_tier(name: &str) -> String {
 fn tiers() -> String {
     let lines = TIERS
         .iter()
-        .map(|(name, what)| format!("\n  {name:<9} {what}"));
+        .map(|Tier { name, what, .. }| format!("\n  {name:<9} {what}"));
     lines.fold("there are these tiers:".to_owned(), |text, line| {
         text + &line
     })
@@ -157,8 +165,9 @@ fn new_seed() -> u32 {
     (RandomState::new().hash_one(()) & u64::from(u32::MAX)) as u32
 }
 
-/// The program with TLS: its library is a package of the workspace, and built anyway.
-const TLS: &str = "zonelab-cli/tls";
+/// All that the program can have: the libraries of TLS and of Parquet are compiled anyway, for
+/// other packages of the workspace.
+pub(crate) const FULL: &str = "zonelab-cli/full";
 
 /// The steps of the tier `fast`; `has` says which components are installed.
 fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
@@ -175,7 +184,7 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
     docs.command.env("RUSTDOCFLAGS", "-D warnings");
     let mut tests = step(
         "tests and fuzz targets",
-        &["test", "--workspace", "--features", TLS],
+        &["test", "--workspace", "--features", FULL],
         None,
     );
     if keep_going {
@@ -185,7 +194,7 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
         tests.command.env(PROPERTY_SEED, new_seed().to_string());
     }
     // `--all-targets` has none of them, as `cargo test` has not.
-    let mut others = vec!["clippy", "--workspace", "--features", TLS];
+    let mut others = vec!["clippy", "--workspace", "--features", FULL];
     let named = OTHERS.iter().chain(&web::TESTS);
     others.extend(named.flat_map(|test| ["--test", test]));
     others.extend(["--", "-D", "warnings"]);
@@ -197,7 +206,7 @@ fn fast(keep_going: bool, has: impl Fn(&'static str) -> bool) -> Vec<Step> {
                 "clippy",
                 "--workspace",
                 "--features",
-                TLS,
+                FULL,
                 "--all-targets",
                 "--",
                 "-D",
@@ -227,7 +236,7 @@ const OTHERS: [&str; 3] = ["agreement", "chaos", "real_fio"];
 /// other features, or without `--workspace`, the program would be compiled anew.
 pub(crate) fn named_test(name: &'static str, tests: &[&str]) -> Step {
     let named = tests.iter().flat_map(|test| ["--test", test]);
-    let words = ["test", "--workspace", "--features", TLS].into_iter();
+    let words = ["test", "--workspace", "--features", FULL].into_iter();
     Step::cargo(name, &words.chain(named).collect::<Vec<_>>())
 }
 
@@ -279,7 +288,7 @@ pub(crate) fn the_program() -> Step {
     let packages = ["--package", "zonelab-cli", "--package", "zonelab-python"];
     Step::cargo(
         "zonelab",
-        &[&words[..], &packages, &["--features", TLS]].concat(),
+        &[&words[..], &packages, &["--features", FULL]].concat(),
     )
 }
 
@@ -385,7 +394,7 @@ mod tests {
     #[test]
     fn tiers_that_do_not_exist_are_refused_with_those_that_do() {
         let text = no_such_tier("fats");
-        let names_tiers = TIERS.iter().all(|(name, _)| text.contains(name));
+        let names_tiers = TIERS.iter().all(|tier| text.contains(tier.name));
         assert!(
             text.contains("`fats` does not exist\n") && names_tiers,
             "{text}"
