@@ -132,15 +132,23 @@ impl SweepPack {
 
     /// Begins the sweep in a directory, or goes on with it if it was begun there.
     /// Without one, it has a directory of its own below `results/NAME`, to the newest of
-    /// which `results/NAME/latest` leads.
-    #[pyo3(signature = (path = None, *, force = false))]
-    fn open(&self, path: Option<PathBuf>, force: bool) -> PyResult<SweepStore> {
+    /// which `results/NAME/latest` leads. With `format="parquet"` the data set is written so,
+    /// too, beside CSV and JSON Lines.
+    #[pyo3(signature = (path = None, *, force = false, format = None))]
+    fn open(
+        &self,
+        path: Option<PathBuf>,
+        force: bool,
+        format: Option<&str>,
+    ) -> PyResult<SweepStore> {
+        let format = format.map(str::parse).transpose().map_err(errors::usage)?;
         let existing = match force {
             true => Existing::Replace,
             false => Existing::Keep,
         };
         let place = self.pack.place(path.as_deref());
         let store = Store::create(place.path(), self.pack.clone(), existing).or_raise()?;
+        let store = store.with_format(format);
         // Without links, results are in their directory all the same.
         let _ = place.link();
         Ok(SweepStore {
@@ -320,8 +328,7 @@ impl SweepResults {
         self.files.iter().map(PathBuf::as_path).collect()
     }
 
-    /// The data set: a row for each job of each run, with every key and metric. It is that of
-    /// the Parquet file.
+    /// The data set: a row for each job of each run, with every key and metric.
     #[getter]
     fn frame(&self) -> PyResult<Frame> {
         let batch = self.pack.table(&self.lines).to_batch();

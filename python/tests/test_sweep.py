@@ -21,7 +21,7 @@ import pytest
 import zonelab
 from zonelab import executors
 
-FILES = ("sweep.parquet", "sweep.csv", "sweep.json", "sweep.html")
+FILES = ("sweep.csv", "sweep.jsonl", "sweep.json", "sweep.html")
 """What has to be the same."""
 
 SWEEP = """
@@ -188,14 +188,14 @@ def test_a_coordinator_that_is_killed_is_started_again(
         stop(process)
         before = log.read_bytes()
         assert 3 <= before.count(b"\n") - 1 < 12, "it was to be killed in the middle"
-        assert not (out / "sweep.parquet").exists()
+        assert not (out / "sweep.csv").exists()
         run = subprocess.run(
             [sys.executable, "-m", "zonelab", *words],
             capture_output=True,
             check=True,
             text=True,
         )
-        assert str(out / "sweep.parquet") in run.stdout
+        assert str(out / "sweep.csv") in run.stdout
         assert {name: (out / name).read_bytes() for name in FILES} == expected
 
 
@@ -298,7 +298,7 @@ def test_workers_elsewhere_refuse_a_sweep_of_another_version(file: Path) -> None
 
 
 def test_the_frame_is_the_data_set(file: Path, tmp_path: Path) -> None:
-    results = zonelab.sweep(file, out=tmp_path / "out")
+    results = zonelab.sweep(file, out=tmp_path / "out", format="parquet")
     table = pq.read_table(results.path / "sweep.parquet")
     assert results.frame.to_arrow().to_pylist() == table.to_pylist()
     assert results.frame.columns == table.column_names

@@ -36,6 +36,7 @@ def main(words: list[str] | None = None) -> int:
             repeats=args.repeats,
             quick=args.quick,
             force=args.force,
+            format=args.format,
             threads=args.threads,
             progress=None if args.quiet or not sys.stderr.isatty() else _progress,
         )
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="the reduced form")
     add("--out", metavar="DIR", help="where results go [default: results/NAME]")
     add("--force", action="store_true", help="replace results of another configuration there")
+    add("--format", choices=["parquet"], help="write the data set in this form, too")
     add("--threads", type=int, metavar="N", help="threads of this process [default: each core]")
     add("--quiet", "-q", action="store_true", help="no progress")
     return parser

@@ -683,11 +683,18 @@ class Sweep:
     def to_bytes(self) -> bytes:
         """All of it, for workers elsewhere."""
 
-    def open(self, path: str | PathLike[str] | None = None, *, force: bool = False) -> SweepStore:
+    def open(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        force: bool = False,
+        format: str | None = None,
+    ) -> SweepStore:
         """Begins the sweep in a directory, or goes on with it if it was begun there.
 
         Without one, it has a directory of its own below ``results/NAME``, to the newest of
-        which ``results/NAME/latest`` leads.
+        which ``results/NAME/latest`` leads. With ``format="parquet"`` the data set is written
+        so, too, beside CSV and JSON Lines.
         """
 
 @final

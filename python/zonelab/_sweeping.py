@@ -30,6 +30,7 @@ def sweep(
     quick: bool = False,
     threads: int | None = None,
     force: bool = False,
+    format: str | None = None,
     retries: int = 3,
     progress: Progress | None = None,
 ) -> SweepResults:
@@ -39,7 +40,8 @@ def sweep(
     say; or a ``Sweep``, which has its settings. ``executor`` is where its runs run: threads of
     this process without it, and else what ``zonelab.executors`` lists. Results go to ``out``,
     by default ``results/NAME/HASH``, a directory for each configuration, to the newest of which
-    ``results/NAME/latest`` leads; what is there of the same sweep is not run again. A batch whose
+    ``results/NAME/latest`` leads; what is there of the same sweep is not run again.
+    ``format="parquet"`` writes the data set so, too, beside CSV and JSON Lines. A batch whose
     worker dies is run again, ``retries`` times at most.
     """
     if isinstance(source, Sweep):
@@ -49,7 +51,7 @@ def sweep(
     # What cannot run it is no reason for a directory.
     threads = _own_threads(executor, threads)
     workers = None if threads is not None or executor is None else backend(executor)
-    store = plan.open(out, force=force)
+    store = plan.open(out, force=force, format=format)
     if workers is None:
         store.run(threads=threads or 0, progress=progress)
     else:

@@ -10,8 +10,8 @@ use zonelab_lab::output::{Existing, Place};
 use zonelab_lab::settings::Settings;
 use zonelab_search::search::{Commands, Search, SearchError, Source};
 use zonelab_search::sweep::{
-    self, End, Files as Written, Goal, Knob, ObjectiveSpec, Observer, Progress, Sample, Store,
-    weights as sum_to_one,
+    self, End, Files as Written, Format, Goal, Knob, ObjectiveSpec, Observer, Progress, Sample,
+    Store, weights as sum_to_one,
 };
 
 use crate::console::{self, Candidates};
@@ -67,6 +67,9 @@ pub(crate) struct Args {
     force: bool,
     #[command(flatten)]
     work: Work,
+    /// Write the data set in this form, too, beside CSV and JSON Lines: parquet
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// Print what was dominated, too
     #[arg(long)]
     all: bool,
@@ -117,6 +120,9 @@ impl Args {
         for (name, value) in single {
             words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
         }
+        if self.format.is_some() {
+            words.extend(["--format", "parquet"].map(str::to_owned));
+        }
         words.extend(self.after());
         words
     }
@@ -148,7 +154,7 @@ pub(crate) fn search(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure>
         false => Existing::Keep,
     };
     let store = Store::create(place.path(), search.pack().clone(), existing);
-    let mut store = store.map_err(of_sweeps::failure)?;
+    let mut store = store.map_err(of_sweeps::failure)?.with_format(args.format);
     // Also of one that is interrupted, which goes on there.
     results::link(&place);
     let quiet = args.quiet || args.json;

@@ -9,8 +9,8 @@ use zonelab_lab::bundle::Recipe;
 use zonelab_lab::output::{Existing, Place};
 use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_search::sweep::{
-    self, End, Finished, MAX_POINTS, MAX_REPEATS, Observer, Pack, SUMMARY, Source, Store, Sweep,
-    SweepError,
+    self, End, Finished, Format, MAX_POINTS, MAX_REPEATS, Observer, Pack, SUMMARY, Source, Store,
+    Sweep, SweepError,
 };
 
 use crate::console::{self, Runs};
@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Replace results of another configuration in that directory
     #[arg(long)]
     force: bool,
+    /// Write the data set in this form, too, beside CSV and JSON Lines: parquet
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     #[command(flatten)]
     work: Work,
     /// Print every point, also those that are not on the front
@@ -64,8 +67,8 @@ pub(crate) struct Args {
 
 const HELP: &str = "\
 Interrupted (Ctrl-C, exit code 130) or killed, the same command goes on where it was: what
-was run is in DIR/evaluations.jsonl. The data set is DIR/sweep.parquet, and the same as
-DIR/sweep.csv. docs/sweep.md explains it.
+was run is in DIR/evaluations.jsonl. The data set is DIR/sweep.csv, and the same as
+DIR/sweep.jsonl. docs/sweep.md explains it.
 
   zonelab sweep docs/examples/sweep-interference.toml --quick";
 
@@ -85,6 +88,9 @@ impl Args {
             );
         }
         words.extend(self.quick.then(|| "--quick".to_owned()));
+        if self.format.is_some() {
+            words.extend(["--format", "parquet"].map(str::to_owned));
+        }
         words.extend(["--seed".to_owned(), self.work.seed.to_string()]);
         words
     }
@@ -116,6 +122,7 @@ pub(crate) fn sweep(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> 
         Existing::Keep
     };
     let store = Store::create(place.path(), sweep.into_pack(), existing).map_err(failure)?;
+    let store = store.with_format(args.format);
     // Also of one that is interrupted, which goes on there.
     results::link(&place);
     run(args, store, &place, setting)

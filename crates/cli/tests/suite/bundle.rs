@@ -166,7 +166,7 @@ fn a_sweep_is_reproduced_elsewhere_with_its_page() {
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{said}");
     let files = read(&elsewhere).results;
-    for name in ["sweep.parquet", "sweep.html", "sweep-pack.json"] {
+    for name in ["sweep.jsonl", "sweep.html", "sweep-pack.json"] {
         assert!(files.contains_key(name), "{name}");
     }
 }
@@ -190,7 +190,7 @@ fn a_search_is_reproduced_elsewhere_unless_it_looked_at_another_one() {
     let said = format!("{}{}", stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{said}");
     let files = read(&elsewhere).results;
-    for name in ["sweep.parquet", "search.html", "front.svg", "search.json"] {
+    for name in ["sweep.csv", "search.html", "front.svg", "search.json"] {
         assert!(files.contains_key(name), "{name}");
     }
     // What was chosen for other objectives would not be chosen for these.

@@ -182,7 +182,8 @@ fn a_grid_is_run_whole_and_its_front_marked() {
             "search.html",
             "search.json",
             "sweep-pack.json",
-            "sweep.parquet"
+            "sweep.csv",
+            "sweep.jsonl"
         ]
     );
     assert_eq!(files["search.json"].as_bytes(), output.stdout);

@@ -128,7 +128,7 @@ fn a_sweep_that_is_killed_goes_on_to_the_same_bytes() {
         child.wait().unwrap();
     }
     if scratch.interrupted(&args, "out/evaluations.jsonl", 12) == 130 {
-        assert!(!scratch.0.join("out/sweep.parquet").exists());
+        assert!(!scratch.0.join("out/sweep.csv").exists());
         let output = scratch.zonelab(&args);
         assert!(output.status.success(), "{}", stderr(&output));
     }

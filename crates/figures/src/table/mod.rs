@@ -1,11 +1,9 @@
 //! Text tables for a terminal.
 //!
-//! [`Table`] is a table with the columns and cells that this laboratory has; `tabled` lays it
-//! out. [`number`] and its neighbours write values as a person reads
-//! them. The functions read neither the environment nor the terminal: width and colour come
-//! from the caller in a [`Style`], who knows about `NO_COLOR` and whether the output is a
-//! terminal. Control characters in texts are replaced, so that no input file can steer the
-//! terminal.
+//! [`number`] and its neighbours write values as a person reads them. The functions read
+//! neither the environment nor the terminal: width and colour come from the caller in a
+//! [`Style`], who knows about `NO_COLOR` and whether the output is a terminal. Control
+//! characters in texts are replaced, so that no input file can steer the terminal.
 
 mod quantity;
 #[cfg(test)]
@@ -13,10 +11,9 @@ mod tests;
 
 pub use quantity::{measured, microseconds, number, percent, value};
 
-use tabled::builder::Builder;
-use tabled::grid::util::string::get_line_width;
-use tabled::settings::object::Columns;
-use tabled::settings::{self, Alignment, Padding, Settings, Width};
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr as _;
 
 /// How tables look.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -34,15 +31,6 @@ pub enum Align {
     Left,
     /// Numbers.
     Right,
-}
-
-impl Align {
-    const fn setting(self) -> Alignment {
-        match self {
-            Self::Left => Alignment::left(),
-            Self::Right => Alignment::right(),
-        }
-    }
 }
 
 /// A column of a [`Table`].
@@ -107,16 +95,25 @@ impl Cell {
     /// Columns of the terminal that its text takes.
     #[must_use]
     pub fn width(&self) -> usize {
-        get_line_width(&self.text)
+        self.text.width()
     }
 
-    /// Its text as it is written to a terminal.
-    fn shown(&self, style: &Style) -> String {
+    /// Adds its text to a line as it is written to a terminal, cut to `width` columns or
+    /// filled up to them.
+    fn show(&self, (align, width): (Align, usize), style: &Style, line: &mut String) {
+        let text = cut(&self.text, width);
+        let gap = " ".repeat(width.saturating_sub(text.width()));
+        if align == Align::Right {
+            line.push_str(&gap);
+        }
         match self.colour {
-            Some(colour) if style.colour && !self.text.is_empty() => {
-                format!("\u{1b}[{}m{}\u{1b}[0m", colour.code(), self.text)
+            Some(colour) if style.colour && !text.is_empty() => {
+                line.push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour.code()));
             }
-            _ => self.text.clone(),
+            _ => line.push_str(&text),
+        }
+        if align == Align::Left {
+            line.push_str(&gap);
         }
     }
 }
@@ -179,31 +176,25 @@ impl Table {
     /// The table as lines, each ended by a newline, none ending in a space.
     #[must_use]
     pub fn to_text(&self, style: &Style) -> String {
-        let mut lines = Builder::with_capacity(self.rows.len() + 1, self.columns.len());
+        if self.columns.is_empty() {
+            return String::new();
+        }
         let header: Vec<Cell> = self
             .columns
             .iter()
             .map(|c| Cell::from(c.header.as_str()).coloured(Colour::Dim))
             .collect();
-        for row in std::iter::once(&header).chain(&self.rows) {
-            let cells = (0..self.columns.len()).map(|n| row.get(n));
-            lines.push_record(cells.map(|cell| cell.map_or_else(String::new, |c| c.shown(style))));
-        }
-        let mut table = lines.build();
-        table.with(settings::Style::empty());
-        let last = self.columns.len().saturating_sub(1);
-        for (n, (column, width)) in self.columns.iter().zip(self.widths(style)).enumerate() {
-            let gap = if n < last { GAP } else { 0 };
-            table.modify(
-                Columns::one(n),
-                Settings::empty()
-                    .with(column.align.setting())
-                    .with(Padding::new(0, gap, 0, 0))
-                    .with(Width::truncate(width).suffix("…")),
-            );
-        }
+        let (widths, missing) = (self.widths(style), Cell::default());
         let mut out = String::new();
-        for line in table.to_string().lines() {
+        for row in std::iter::once(&header).chain(&self.rows) {
+            let mut line = String::new();
+            for (n, (column, width)) in self.columns.iter().zip(&widths).enumerate() {
+                if n > 0 {
+                    line.push_str(&" ".repeat(GAP));
+                }
+                let cell = row.get(n).unwrap_or(&missing);
+                cell.show((column.align, *width), style, &mut line);
+            }
             out.push_str(line.trim_end());
             out.push('\n');
         }
@@ -217,7 +208,7 @@ impl Table {
             let cells = self.rows.iter().filter_map(|row| row.get(n));
             cells
                 .map(Cell::width)
-                .fold(get_line_width(&column.header), usize::max)
+                .fold(column.header.width(), usize::max)
         };
         let mut widths: Vec<_> = self
             .columns
@@ -250,6 +241,18 @@ impl Table {
 /// Columns of the terminal between two columns of a table.
 const GAP: usize = 2;
 
+/// The beginning of `text` that fits into `width` columns with a mark that something is
+/// missing, or all of it.
+fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if text.width() <= width {
+        return Cow::Borrowed(text);
+    }
+    // Of each beginning anew: some characters are wider together than by themselves.
+    let ends = text.char_indices().map(|(end, _)| end);
+    let end = ends.take_while(|end| text[..*end].width() < width).last();
+    Cow::Owned(format!("{}…", &text[..end.unwrap_or(0)]))
+}
+
 /// `text` with control characters replaced.
 fn plain(text: &str) -> String {
     text.chars()
@@ -265,13 +268,13 @@ pub fn paragraph(text: &str, style: &Style) -> String {
     for word in plain(text).split(' ').filter(|word| !word.is_empty()) {
         let fits = style
             .width
-            .is_none_or(|width| column + 1 + get_line_width(word) <= width);
+            .is_none_or(|width| column + 1 + word.width() <= width);
         if column > 0 {
             out.push_str(if fits { " " } else { "\n  " });
             column = if fits { column + 1 } else { 2 };
         }
         out.push_str(word);
-        column += get_line_width(word);
+        column += word.width();
     }
     out.push('\n');
     out

@@ -57,7 +57,7 @@ proptest! {
         }
         let text = table.to_text(&Style { width: Some(width), colour: false });
         for line in text.lines() {
-            prop_assert!(get_line_width(line) <= width, "{line:?}");
+            prop_assert!(line.width() <= width, "{line:?}");
             prop_assert!(!line.ends_with(' '));
         }
     }

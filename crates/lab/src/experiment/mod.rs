@@ -29,7 +29,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use exmex::Express as _;
 use zonelab_config::units::fmt_size;
 use zonelab_config::{Errors, Override, Problem, PutIn};
 use zonelab_device::{NamespaceId, Nanos};
@@ -40,7 +39,6 @@ use zonelab_ssd::faults::FaultPlan;
 
 use crate::figure::Width;
 use crate::kv::KvTemplate;
-use crate::space::Expression;
 
 pub(crate) use axis::number_of;
 pub use axis::{Axis, AxisValue, is_word};
@@ -603,9 +601,8 @@ impl Formula {
     }
 
     fn value(&self, values: &[f64]) -> f64 {
-        let parsed = Expression::parse(&self.text);
-        let value = parsed.and_then(|formula| formula.eval(values));
-        value.unwrap_or(f64::NAN)
+        let parsed = statement::expression(&self.text);
+        parsed.map_or(f64::NAN, |(formula, _)| formula.value(values))
     }
 }
 

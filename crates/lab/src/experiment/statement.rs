@@ -1,11 +1,12 @@
 //! Reading statements: `[[check]]`.
 
-use exmex::Express as _;
+use std::collections::BTreeSet;
+
 use zonelab_config::{Item, Reported, Table};
 
 use super::read::{axis_text, metric};
 use super::{Check, Derived, Formula, Measured, Needs};
-use crate::space::Expression;
+use crate::space::{Expression, Meaning, Word, Wrong};
 
 /// The keys of which a statement has one, each a way to calculate its value.
 const FORMS: &str = "`value`, `ratio`, `change`, `formula`, or `smaller` and `larger`";
@@ -121,6 +122,28 @@ fn derived(table: &Table<'_>) -> Result<(Derived, Option<f64>), Reported> {
     Ok((forms.swap_remove(0), ordered.then(|| factor.unwrap_or(1.0))))
 }
 
+/// A formula, and its variables in alphabetical order, as their values are given to it.
+pub(super) fn expression(text: &str) -> Result<(Expression, BTreeSet<String>), Wrong> {
+    let words = |names: &mut dyn FnMut(&str) -> usize| {
+        Expression::parse(text, &mut |word| match word {
+            Word::Name(name) => Ok(Meaning::Variable(names(name))),
+            Word::Text(text) => Err(Wrong::new(
+                format!("\"{text}\" is a text"),
+                "a formula has numbers and the names of measurements",
+            )),
+        })
+    };
+    let mut names = BTreeSet::new();
+    words(&mut |name| {
+        names.insert(name.to_owned());
+        0
+    })?;
+    let place = |name: &str| names.iter().position(|one| one == name);
+    // Every name was put there by the first reading.
+    let expression = words(&mut |name| place(name).unwrap_or(usize::MAX))?;
+    Ok((expression, names))
+}
+
 /// `formula = "a / b"` with its variables in the table `of`.
 fn formula(table: &Table<'_>) -> Result<Option<Formula>, Reported> {
     let of = table.table("of");
@@ -131,15 +154,13 @@ fn formula(table: &Table<'_>) -> Result<Option<Formula>, Reported> {
     let unit = table.string("unit").or("ratio".to_owned());
     let parsed = table.get("formula", |item| {
         let text = item.str()?;
-        let formula = Expression::parse(text).map_err(|error| {
-            item.fail(format!("this is no formula: {error}"), "write \"a / b\"")
-        })?;
-        if formula.var_names().is_empty() {
+        let (_, names) = expression(text).map_err(|wrong| item.fail(wrong.what, wrong.valid))?;
+        if names.is_empty() {
             return Err(item.fail("it is about no measurement", "write \"a / b\""));
         }
-        let named = variables.iter().map(|(name, _)| name.as_str());
-        if !formula.var_names().iter().map(String::as_str).eq(named) {
-            let what = format!("its variables are {}", formula.var_names().join(", "));
+        if !names.iter().eq(variables.iter().map(|(name, _)| name)) {
+            let names: Vec<String> = names.into_iter().collect();
+            let what = format!("its variables are {}", names.join(", "));
             return Err(item.fail(what, "the table `of` has exactly these"));
         }
         Ok(text.to_owned())

@@ -8,19 +8,21 @@
 //! | --- | --- |
 //! | `quantity` | values as numbers: what they count, and ranges of them |
 //! | `knob` | keys: lists of values, bounds |
-//! | `constraint` | expressions between keys |
+//! | `constraint` | conditions on keys |
+//! | `expression` | arithmetic and comparisons over numbers that have names |
 //! | `sample`, `sobol` | which points there are |
 //! | `objective` | what is to be little or much |
 
 mod constraint;
+mod expression;
 mod knob;
 mod objective;
 mod quantity;
 mod sample;
 mod sobol;
 
-pub(crate) use constraint::Expression;
 pub use constraint::{Constraint, Names};
+pub(crate) use expression::{Expression, Meaning, Word};
 pub use knob::{InSteps, Knob, STEPS, Values, Wrong};
 pub use objective::{Goal, METRIC_M, Objective, ObjectiveSpec, WrongKey, weights};
 pub use quantity::{Quantity, Span};

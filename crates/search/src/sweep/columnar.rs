@@ -1,4 +1,5 @@
-//! The data set of a sweep in the form of Arrow, and as a Parquet file.
+//! The data set of a sweep in the form of Arrow (feature `arrow`), and as a Parquet file
+//! (feature `parquet`).
 
 use std::sync::Arc;
 
@@ -7,14 +8,8 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
 
 use super::dataset::{Column, Table, Values};
-use super::pack::Pack;
 
 impl Values {
     const fn data_type(&self) -> DataType {
@@ -67,7 +62,16 @@ impl Table {
     ///
     /// # Errors
     /// Arrow refuses it, which it never does.
-    pub(super) fn to_parquet(&self, pack: &Pack) -> Result<Vec<u8>, ParquetError> {
+    #[cfg(feature = "parquet")]
+    pub(super) fn to_parquet(
+        &self,
+        pack: &super::pack::Pack,
+    ) -> Result<Vec<u8>, parquet::errors::ParquetError> {
+        use parquet::arrow::ArrowWriter;
+        use parquet::basic::Compression;
+        use parquet::file::metadata::KeyValue;
+        use parquet::file::properties::WriterProperties;
+
         let batch = self.to_batch()?;
         let about = |key: &str, value: &str| KeyValue::new(key.to_owned(), value.to_owned());
         let properties = WriterProperties::builder()

@@ -281,6 +281,24 @@ impl Values {
         }
     }
 
+    /// A value as JSON; null if there is none.
+    fn json(&self, row: usize) -> serde_json::Value {
+        fn of<T>(values: &[Option<T>], row: usize) -> serde_json::Value
+        where
+            T: Clone + Into<serde_json::Value>,
+        {
+            values.get(row).cloned().flatten().into()
+        }
+        match self {
+            Self::U32(values) => values.get(row).copied().into(),
+            Self::U64(values) => of(values, row),
+            Self::I64(values) => of(values, row),
+            Self::Float(values) => of(values, row),
+            Self::Bool(values) => of(values, row),
+            Self::Text(values) => of(values, row),
+        }
+    }
+
     /// A value as text; empty if there is none.
     #[must_use]
     pub fn text(&self, row: usize) -> String {
@@ -304,6 +322,22 @@ impl Table {
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// As a JSON object for each row, a line each: what has no value is null.
+    #[must_use]
+    pub fn to_json_lines(&self) -> String {
+        let mut text = String::new();
+        for row in 0..self.rows {
+            for (place, column) in self.columns.iter().enumerate() {
+                text.push(if place == 0 { '{' } else { ',' });
+                let name = serde_json::Value::from(column.name.as_str());
+                text.push_str(&format!("{name}:{}", column.values.json(row)));
+            }
+            text.push('}');
+            text.push('\n');
+        }
+        text
     }
 
     /// As comma-separated values with a line of names.

@@ -44,6 +44,7 @@
 //! For users: `docs/sweep.md`.
 
 mod adaptive;
+#[cfg(feature = "arrow")]
 mod columnar;
 mod dataset;
 mod evolve;
@@ -86,7 +87,7 @@ pub use local::{End, Observer, Progress, batches, run};
 pub use memo::Memo;
 pub use pack::{CaseOfKey, JobRun, Key, Kind, Line, Pack, Run, Runner, Status, Task, run_batch};
 pub use pareto::{Cost, cost, dominates, front, hypervolume};
-pub use store::{CSV, Files, Finished, PACK, PAGE, PARQUET, SUMMARY, Store};
+pub use store::{CSV, Files, Finished, Format, JSON_LINES, PACK, PAGE, PARQUET, SUMMARY, Store};
 
 pub(crate) use adaptive::{MAX_KEYS, OBJECTIVES, grid_size};
 use file::{Placed, SweepFile, Vary};

@@ -64,7 +64,7 @@ pub(super) fn html(pack: &Pack, lines: &[Line], aims: &[Aim], standings: &[Stand
         command_of_point: (&before, &after),
         command_note: "In the directory of the sweep file: it runs every series of the experiment \
                        with these settings and the same seeds.",
-        files_note: "The same numbers, run by run, are in sweep.parquet and sweep.csv, beside \
+        files_note: "The same numbers, run by run, are in sweep.csv and sweep.jsonl, beside \
                      this page.",
         notices: &notices,
         columns: &columns,

@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -28,11 +29,37 @@ pub const PACK: &str = "sweep-pack.json";
 pub const PARQUET: &str = "sweep.parquet";
 /// Name of the same as comma-separated values.
 pub const CSV: &str = "sweep.csv";
+/// Name of the same with a JSON object a line.
+pub const JSON_LINES: &str = "sweep.jsonl";
 /// Name of the file that says what the data set is about, and the Pareto front.
 pub const SUMMARY: &str = "sweep.json";
 
 /// Name of the page to look through the points.
 pub const PAGE: &str = "sweep.html";
+
+/// A form of the data set beside CSV and JSON Lines, which are written always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Columns with their types and units (feature `parquet`).
+    Parquet,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    /// Refuses what this program was built without, and says how it is built with it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "parquet" if cfg!(feature = "parquet") => Ok(Self::Parquet),
+            "parquet" => Err(
+                "this program was built without Parquet; `cargo build --release --features \
+                 parquet` builds one that has it (CSV and JSON Lines are written always)"
+                    .to_owned(),
+            ),
+            _ => Err("the data set is written as CSV and as JSON Lines, and as parquet".to_owned()),
+        }
+    }
+}
 
 /// The first line of the log.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
@@ -71,6 +98,8 @@ pub struct Store {
     growth: Option<Growth>,
     memo: Arc<Memo>,
     dir: ResultDir,
+    /// The form that the data set is written in beside CSV and JSON Lines.
+    format: Option<Format>,
 }
 
 /// A sweep that is done.
@@ -129,6 +158,7 @@ impl Store {
             memo: Arc::default(),
             pack: Arc::new(pack),
             dir,
+            format: None,
         };
         for line in store.read()? {
             if let Some(task) = store.pack.task(line.index) {
@@ -147,6 +177,13 @@ impl Store {
         let file = path.join(PACK);
         let bytes = std::fs::read(&file).map_err(|error| SweepError::io(&file, error))?;
         Self::create(path, Pack::from_bytes(&bytes)?, Existing::Keep)
+    }
+
+    /// Has the data set written in this form, too.
+    #[must_use]
+    pub const fn with_format(mut self, format: Option<Format>) -> Self {
+        self.format = format;
+        self
     }
 
     /// Where it is.
@@ -269,8 +306,7 @@ impl Store {
         Ok(matches!(entry, Entry::Round { .. }))
     }
 
-    /// Writes the data set, as Parquet and as text, a summary and a page, when every task
-    /// is done.
+    /// Writes the data set, a summary and a page, when every task is done.
     ///
     /// # Errors
     /// Tasks are left, or a file cannot be written.
@@ -280,15 +316,14 @@ impl Store {
             let summary = summary::json(pack, lines, table, &standings)?;
             let page = page::html(pack, lines, &standings.0, &standings.1);
             Ok(vec![
-                (CSV.to_owned(), table.to_csv().into_bytes()),
                 (SUMMARY.to_owned(), summary.into_bytes()),
                 (PAGE.to_owned(), page.into_bytes()),
             ])
         })
     }
 
-    /// Writes the data set as Parquet and other files in place of those of [`Self::finish`],
-    /// when every task is done.
+    /// Writes the data set and other files in place of those of [`Self::finish`], when every
+    /// task is done.
     ///
     /// # Errors
     /// Tasks are left, or a file cannot be written.
@@ -312,10 +347,17 @@ impl Store {
         let log = self.in_order(&lines)?;
         output::replace(self.log.path(), log.as_bytes())?;
         let table = dataset::table(&self.pack, &lines);
-        let parquet = table.to_parquet(&self.pack).map_err(|error| {
-            SweepError::io(&self.path.join(PARQUET), std::io::Error::other(error))
-        })?;
-        let mut files = vec![(PARQUET.to_owned(), parquet)];
+        let mut files = vec![
+            (CSV.to_owned(), table.to_csv().into_bytes()),
+            (JSON_LINES.to_owned(), table.to_json_lines().into_bytes()),
+        ];
+        #[cfg(feature = "parquet")]
+        if self.format == Some(Format::Parquet) {
+            let parquet = table.to_parquet(&self.pack).map_err(|error| {
+                SweepError::io(&self.path.join(PARQUET), std::io::Error::other(error))
+            })?;
+            files.push((PARQUET.to_owned(), parquet));
+        }
         files.extend(others(&self.pack, &lines, &table)?);
         if self.growth.is_some() {
             self.dir.write(PACK, &self.pack.to_bytes())?;
