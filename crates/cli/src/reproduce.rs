@@ -30,7 +30,7 @@ use crate::on_device::{self, DeviceArgs, On};
 use crate::report::{Asked, Invocation};
 use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
-use crate::trace::Tracing;
+use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
 use said::{ended_early, failures, notices};
 use shown::{Shown, text};
@@ -284,6 +284,9 @@ fn execute(
     let checked = experiments.try_for_each(|one| references.check(one));
     checked.map_err(Failure::input)?;
     common.tracing.mark(&mut loaded)?;
+    for point in loaded.iter_mut().flat_map(|one| &mut one.points) {
+        point.explain_slowest(SLOWEST);
+    }
     let configuration = configuration(&loaded, plan, &on)?;
     let to = Destination::new(
         (common.out.as_deref(), &plan.name),

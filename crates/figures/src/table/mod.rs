@@ -11,7 +11,7 @@ mod quantity;
 #[cfg(test)]
 mod tests;
 
-pub use quantity::{measured, microseconds, number, percent, value};
+pub use quantity::{measured, microseconds, number, percent, time, value};
 
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_line_width;
