@@ -23,7 +23,7 @@ const pointDetails = (data, experiment, point) => {
       ...ofDrive(() => part('Zone states over time', true, ...(point.zones ? [zoneMap(point.zones)] : [none('No zone changed its state, or changes were not recorded.')]))),
       part('Measurements', true, metrics(point)),
       part('Run it again', true, command(point.command),
-        el('p', { class: 'soft small' }, 'Runs this axis value of every series, with the same seed and the same results. The whole experiment: '),
+        el('p', { class: 'soft small' }, `Runs this axis value of every series, with the same seed and the same results${point.slowest || !drive || is_real ? '' : ', and says what the slowest requests waited for'}. The whole experiment: `),
         command(experiment.command),
         source('The drive, resolved', data.drives[point.drive]),
         source(`The experiment file, as it is before --quick and --set`, experiment.text))));

@@ -16,7 +16,7 @@ const COUNTERS_PER_COMMAND: usize = 4;
 
 /// No records are dropped for touching no life of a slow command where they are fewer: they fit
 /// into the cache of a core.
-const PRUNE_FROM: usize = 1 << 12;
+const PRUNE_FROM: usize = 1 << 11;
 
 /// The zone changes of a drive that records them.
 #[derive(Clone, Debug, Default)]
