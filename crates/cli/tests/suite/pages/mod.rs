@@ -48,7 +48,7 @@ fn pages() -> Vec<String> {
 
 /// Files that pages take for granted, under the names that stand for the reader's own.
 const FILES: &[(&str, &str)] = &[
-    ("JOB.fio", "[job]\nrw=write\nbs=64k\nsize=64m\n"),
+    ("JOB.fio", "[job]\nrw=write\nbs=64k\nsize=1z\nio_size=64m\n"),
     ("job.fio", "[job]\nrw=write\nbs=64k\nsize=1z\n"),
     ("fill.fio", "[fill]\nrw=write\nbs=256k\nsize=2z\n"),
     (
