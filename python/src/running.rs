@@ -9,7 +9,7 @@ use zonelab_lab::conditions::Conditions;
 use zonelab_lab::matrix::{self, Explanation, Matrix};
 use zonelab_lab::run::{self, Point, PointResult, Profiles, RunError, RunOptions};
 use zonelab_lab::session::{self, Files, Loaded, ProfileFiles, Selected};
-use zonelab_ssd::record::RecordLimits;
+use zonelab_ssd::record::{RecordLimits, SlowestOf};
 
 use crate::errors::{self, OrRaise as _};
 use crate::experiment::{Changes, Experiment};
@@ -17,6 +17,8 @@ use crate::interrupt::{Watch, Workers};
 use crate::policies::{Policies, Raised};
 use crate::result::{Finished, Results, Told};
 
+/// The slowest commands that the summary of a trace has.
+const SLOWEST: usize = 10;
 /// Most records of each kind that a trace keeps, as of `--trace-limit`.
 const TRACE_LIMIT: usize = 200_000;
 
@@ -237,7 +239,10 @@ fn run_all(
 
 /// Marks the points that are to be traced.
 fn mark(points: &mut [Point], trace: &Bound<'_, PyAny>) -> PyResult<()> {
-    let limits = RecordLimits::everything(TRACE_LIMIT);
+    let limits = RecordLimits {
+        slowest: SlowestOf::both(SLOWEST),
+        ..RecordLimits::everything(TRACE_LIMIT)
+    };
     if let Ok(all) = trace.extract::<bool>() {
         let chosen = points.iter_mut().filter(|_| all);
         chosen.for_each(|point| point.trace(limits));

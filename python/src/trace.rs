@@ -57,7 +57,7 @@ impl Trace {
             width: None,
             colour: false,
         };
-        self.inner.summary(&plain)
+        self.inner.summary(&self.inner.explain(), &plain)
     }
 
     /// The changes of the states of zones.

@@ -1,4 +1,4 @@
-"""The tutorial: every file and command of it, in an empty directory."""
+"""The tutorial with its Python: every block of it, in an empty directory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-"""A block of code: its language, and what is in it."""
+BLOCK = re.compile(
+    r"(?:^<!-- (file|at the end of): (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+"""A block of code: the file that it is written to, its language, and what is in it."""
 
 
 @pytest.fixture
@@ -34,9 +36,9 @@ def test_the_tutorial_does_what_it_says(
     monkeypatch.chdir(here)
     text = (root / "docs/tutorial.md").read_text()
     blocks = BLOCK.findall(text)
-    assert {language for language, _ in blocks} == {"toml", "csv", "console", "python"}
+    assert {language for _, _, language, _ in blocks} == {"toml", "csv", "console", "python"}
     names: dict[str, object] = {}
-    for language, block in blocks:
+    for how, name, language, block in blocks:
         match language:
             case "console":
                 for line in block.splitlines():
@@ -44,10 +46,9 @@ def test_the_tutorial_does_what_it_says(
             case "python":
                 exec(compile(block, "docs/tutorial.md", "exec"), names)
             case _:
-                head, _, rest = block.partition("\n")
-                name, _, at_end = head.removeprefix("# ").partition(",")
-                before = Path(name).read_text() if at_end else ""
-                Path(name).write_text(before + ("\n" if at_end else "") + rest)
+                assert name, f"a block that goes to no file:\n{block}"
+                before = f"{Path(name).read_text()}\n" if how == "at the end of" else ""
+                Path(name).write_text(before + block)
     # The last run has repeats, and those since the second a table to compare with.
     with Path("results/granularity/latest/rows.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -8,7 +8,7 @@ use zonelab_lab::output;
 use zonelab_lab::run::{Point, PointResult, RunOptions};
 use zonelab_lab::trace::{self, Explanation, PointTrace, Question};
 use zonelab_ssd::counterfactual::{Factor, Factors};
-use zonelab_ssd::record::RecordLimits;
+use zonelab_ssd::record::{RecordLimits, SlowestOf};
 
 use crate::conditions::ConditionArgs;
 use crate::console;
@@ -20,8 +20,8 @@ use crate::session::{self, Finished, Loaded, Settings};
 
 /// Most points that are traced without being asked for by name.
 const MAX_POINTS: usize = 16;
-/// Commands that are explained without being asked for.
-const SLOWEST: u16 = 10;
+/// The slowest commands that are explained without being asked for.
+pub(crate) const SLOWEST: usize = 10;
 
 /// How much of a run a trace holds.
 #[derive(clap::Args)]
@@ -412,7 +412,7 @@ impl Asking {
         let is_asked = self.slowest.is_some() || !self.without.is_empty();
         let chosen: Factors = self.without.iter().copied().collect();
         Question {
-            slowest: usize::from(self.slowest.unwrap_or(SLOWEST)),
+            slowest: SlowestOf::both(self.slowest.map_or(SLOWEST, usize::from)),
             without: match (is_asked, chosen.is_empty()) {
                 (false, _) => Factors::NONE,
                 (true, true) => Factors::ALL,
@@ -429,12 +429,6 @@ impl Asking {
         trace: &PointTrace,
         (seed, profiles, conditions): (u64, &ProfileFiles<'_>, &Conditions),
     ) -> Result<Vec<Explanation>, Failure> {
-        let question = self.question();
-        if question.without.is_empty()
-            && let Some(kept) = trace.explain_kept()
-        {
-            return Ok(kept);
-        }
         let options = RunOptions {
             seed,
             profiles,
@@ -443,7 +437,7 @@ impl Asking {
             interrupted: &|| false,
             abandoned: &|| false,
         };
-        trace::look_again(point, trace, &question, &options).map_err(Failure::input)
+        trace::explain_traced(point, trace, &self.question(), &options).map_err(Failure::input)
     }
 }
 
@@ -498,12 +492,16 @@ fn show(
     (out, history): (&Path, &Path),
 ) -> Result<(), Failure> {
     if asking.json {
-        let slowest: Vec<_> = explained.iter().map(Explanation::to_json).collect();
+        let all = |is_data| {
+            let of = explained.iter().filter(|one| one.is_data() == is_data);
+            of.map(Explanation::to_json).collect::<Vec<_>>()
+        };
         let value = serde_json::json!({
             "schema": 1,
             "point": trace.title,
             "ahead_ns": asking.ahead.0,
-            "slowest": slowest,
+            "slowest": all(true),
+            "slowest_management": all(false),
             "trace": out,
             "zone_history": history,
         });
@@ -512,7 +510,7 @@ fn show(
     let style = console::style();
     console::print(&format!(
         "{}{}\ntrace:        {} (open it at https://ui.perfetto.dev)\nzone history: {}\n",
-        trace.summary_with(explained, &style),
+        trace.summary(explained, &style),
         trace::alternatives(explained, &style),
         out.display(),
         history.display(),
@@ -572,7 +570,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
             let how = (args.seed, &profiles, &conditions.conditions);
             args.asking.explain(point, trace, how)?
         }
-        _ => Vec::new(),
+        _ => trace.explain(),
     };
     show(&args.asking, trace, &explained, (&out, &history))?;
     Ok(if interrupted {

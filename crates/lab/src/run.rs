@@ -21,6 +21,7 @@ mod order;
 mod phase;
 mod prepare;
 mod real;
+mod recording;
 mod repeats;
 mod result;
 mod sharers;
@@ -34,6 +35,7 @@ use zonelab_ftl::FtlSettings;
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::counterfactual::WatchPlan;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::profile::Profile;
 use zonelab_ssd::record::RecordLimits;
@@ -52,7 +54,7 @@ use crate::experiment::{
 };
 use crate::kv::Wear;
 use crate::policies::Policies;
-use crate::trace::{Look, PointTrace};
+use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
 use phase::{PhaseMeasured, run_phase};
 pub use real::{Attached, RealError, run_point_in_real_time};
@@ -125,26 +127,13 @@ pub struct Point {
     x: AxisValue,
     /// What is to be recorded for a trace.
     trace: Option<RecordLimits>,
-    /// The commands that are looked at again, instead.
-    look: Option<Look>,
+    /// Of how many of its slowest reads, writes and appends the result says what they waited for.
+    slowest: usize,
+    /// The commands that the drive watches, of a run that is known.
+    watch: Option<WatchPlan>,
 }
 
 impl Point {
-    /// Asks for a trace of the point; its results stay the same.
-    pub fn trace(&mut self, limits: RecordLimits) {
-        let zone_changes = limits.zone_changes.max(ZONE_HISTORY_LIMIT);
-        self.trace = Some(RecordLimits {
-            zone_changes,
-            ..limits
-        });
-    }
-
-    /// Asks for a second look at commands of a run that is known; results stay the same.
-    pub(crate) fn look(&mut self, look: Look) {
-        self.trace = Some(look.limits());
-        self.look = Some(look);
-    }
-
     /// Lets the point end by `until` at the latest: for a look, not for a result.
     pub(crate) fn end_by(&mut self, until: Nanos) {
         for job in &mut self.experiment.jobs {
@@ -462,7 +451,8 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
                 series: series.clone(),
                 x: x.clone(),
                 trace: None,
-                look: None,
+                slowest: 0,
+                watch: None,
             }));
         }
     }
@@ -561,19 +551,16 @@ fn run_reached<R: Reached>(
     (options, config): (&RunOptions<'_>, &DriveConfig),
     mut reached: R,
 ) -> Result<PointResult, RunError> {
-    let Point { series, trace, .. } = point;
+    let series = &point.series;
     let unfit = |what| point.unfit(what);
     let host = point.host();
     let owner = reached.owner().clone();
     let before = owner.with_drive(|drive| drive.totals());
-    let limits = trace.unwrap_or(RecordLimits::zones_only(ZONE_HISTORY_LIMIT));
-    owner.with_drive(|drive| match &point.look {
-        None => drive.record(&limits),
-        Some(look) => {
-            drive.record_times(&look.ranges, Look::RECORDS);
-            if let Some(plan) = &look.plan {
-                drive.watch(plan);
-            }
+    let limits = point.records();
+    owner.with_drive(|drive| {
+        drive.record(&limits);
+        if let Some(plan) = &point.watch {
+            drive.watch(plan);
         }
     });
     let began = reached.ready_at();
@@ -596,7 +583,7 @@ fn run_reached<R: Reached>(
         let templates = point.templates(phase);
         let specs = specs(&templates, &shape).map_err(unfit)?;
         let stores = stores(&templates, &shape).map_err(unfit)?;
-        if trace.is_some() {
+        if limits.activity > 0 {
             let names = specs.iter().map(|thread| thread.spec.name.as_str());
             let stores = stores.iter().map(|template| template.name.as_str());
             R::name_queues(&mut queues, queue_names(names.chain(stores)));
@@ -629,16 +616,14 @@ fn run_reached<R: Reached>(
         result.zones = Some(zones_of(&mut reached, at).map_err(unfit)?);
     }
     result.faults_struck = owner.with_faults(|drive| drive.faults_struck());
-    result.trace = trace.map(|limits| {
-        Box::new(PointTrace {
-            title: point.title(),
-            config: config.clone(),
-            limits,
-            record,
-            queues,
-            watched,
-            end: owner.with_drive(|drive| drive.now()),
-        })
+    result.add_record(point, limits, || PointTrace {
+        title: point.title(),
+        config: config.clone(),
+        limits,
+        record,
+        queues,
+        watched,
+        end: owner.with_drive(|drive| drive.now()),
     });
     Ok(result)
 }
@@ -713,6 +698,7 @@ impl Point {
             ended_early: measured.ended_early,
             faults_struck: 0,
             zones: None,
+            slowest: Vec::new(),
             trace: None,
         }
     }

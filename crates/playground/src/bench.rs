@@ -133,6 +133,7 @@ impl Bench {
         // What was looked at is no part of the results.
         self.results[index] = Some(PointResult {
             trace: None,
+            slowest: Vec::new(),
             ..result
         });
         Ok(

@@ -5,6 +5,7 @@ use zonelab_lab::detail::JobDetail;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::rows::significant;
 use zonelab_lab::run::JobMeasured;
+use zonelab_lab::trace::Explanation;
 use zonelab_ssd::account::BusyByCause;
 
 use super::PointSection;
@@ -33,6 +34,9 @@ pub(super) struct PointData<'a> {
     elapsed_ns: Option<u64>,
     operations: u64,
     jobs: Vec<JobData<'a>>,
+    /// The slowest reads, writes and appends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    slowest: Vec<SlowData<'a>>,
     /// Those of an emulated drive only.
     #[serde(skip_serializing_if = "Option::is_none")]
     channels: Option<BusyData>,
@@ -63,6 +67,10 @@ struct JobData<'a> {
     /// Operations in equal slots of time; none without operations.
     throughput: Option<ThroughputData>,
 }
+
+/// `[command, job, submitted, latency, where the time went]` of a slow request, with times in
+/// nanoseconds.
+type SlowData<'a> = (&'a str, &'a str, u64, u64, String);
 
 /// How a metric varies.
 type SpreadData = (
@@ -128,6 +136,7 @@ impl<'a> PointData<'a> {
             elapsed_ns: is_real.then_some(result.took.0),
             operations: result.operations,
             jobs: result.jobs.iter().map(JobData::of).collect(),
+            slowest: result.slowest.iter().filter_map(slow).collect(),
             channels: drive_did.map(|of| BusyData::of(&of.detail.channels)),
             units: drive_did.map(|of| BusyData::of(&of.detail.units)),
             totals: drive_did.map(|of| &of.totals).map(|totals| TotalsData {
@@ -174,6 +183,14 @@ impl<'a> JobData<'a> {
             throughput: ThroughputData::of(&job.detail),
         }
     }
+}
+
+/// A slow request that moves or looks at blocks.
+fn slow(one: &Explanation) -> Option<SlowData<'_>> {
+    let times = (one.record.submitted.0, one.latency.0);
+    let why = one.where_the_time_went();
+    one.is_data()
+        .then_some((&one.name, &one.job, times.0, times.1, why))
 }
 
 /// How the metrics of a job vary, in their order.

@@ -1,5 +1,5 @@
 use serde_json::Value;
-use zonelab_device::Nanos;
+use zonelab_device::{Lba, NamespaceId, Nanos, Op, QueueId, Tag};
 use zonelab_host::stats::{OpKind, Slot};
 use zonelab_lab::compare;
 use zonelab_lab::detail::{JobDetail, PointDetail, quantiles};
@@ -8,7 +8,9 @@ use zonelab_lab::metrics::Metrics;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{Scope, Summary};
 use zonelab_lab::run::{DriveMeasured, JobMeasured, ZoneHistory};
+use zonelab_lab::trace::{Explanation, Waits};
 use zonelab_ssd::account::{BusyByCause, Cause, Totals};
+use zonelab_ssd::record::CommandRecord;
 
 use super::*;
 
@@ -55,6 +57,35 @@ fn reading(ns: u64) -> BusyByCause {
     busy
 }
 
+/// A read that took 7 us, of which it waited 4 for a finish.
+fn slow_read() -> Explanation {
+    let read = Op::Read {
+        slba: Lba(8),
+        nlb: 1,
+    };
+    Explanation {
+        record: CommandRecord {
+            number: 5,
+            queue: QueueId(0),
+            tag: Tag(0),
+            nsid: NamespaceId::FIRST,
+            op: read,
+            submitted: Nanos(90),
+            started: None,
+            completed: None,
+        },
+        name: "read 4 KiB".to_owned(),
+        job: "job".to_owned(),
+        latency: Nanos(7_000),
+        waits: Some(Waits {
+            flash: Nanos(3_000),
+            blocked_by: vec![("program (finish of zone 0)".to_owned(), Nanos(4_000))],
+            ..Waits::default()
+        }),
+        otherwise: None,
+    }
+}
+
 fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
     let mut metrics = Metrics::default();
     metrics.values.insert("kiops", kiops);
@@ -96,6 +127,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
         ended_early: Vec::new(),
         faults_struck: 0,
         zones: None,
+        slowest: vec![slow_read()],
         trace: None,
     }
 }
@@ -217,6 +249,9 @@ fn points_carry_what_was_measured() {
         serde_json::json!([["kiops", "KIOPS", 12.0]])
     );
     assert_eq!(point["wear"], serde_json::json!([[0, 0, 8]]));
+    let went = "program (finish of zone 0) 4.000 us; own flash 3.000 us";
+    let slowest = serde_json::json!([["read 4 KiB", "job", 90, 7_000, went]]);
+    assert_eq!(point["slowest"], slowest);
     assert_eq!(point["wear_map"], Value::Null);
     assert_eq!(point["zones"], Value::Null);
     assert_eq!(

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use zonelab_device::Nanos;
 
-use crate::record::{Kept, RecordLimits, Span, SpanLog, Times, Work};
+use crate::record::{Kept, RecordLimits, Span, SpanLog, Work};
 
 /// What a flash resource was used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,12 +157,7 @@ impl Ledger {
     /// Starts to keep bookings, as many and of the time that `limits` say,
     /// until they are taken.
     pub fn record(&mut self, limits: &RecordLimits) {
-        self.record_times(limits, Times::default());
-    }
-
-    /// As [`Ledger::record`], of what touches some times only.
-    pub(crate) fn record_times(&mut self, limits: &RecordLimits, times: Times) {
-        self.log = Some(Box::new(SpanLog::new(limits, times)));
+        self.log = Some(Box::new(SpanLog::new(limits)));
     }
 
     /// The bookings since [`Ledger::record`], in the order in which they were

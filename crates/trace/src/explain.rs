@@ -1,74 +1,47 @@
 //! Why the slowest commands were slow, and what they would have taken without what they waited
-//! for: a second look at a run that is known.
+//! for.
 //!
-//! The first run says which commands these are ([`RecordLimits::slowest`]). The same point is
-//! then run again: the model is deterministic, so the same commands come at the same times. This
-//! time everything that happened in their lives is recorded, and nothing else, so that what they
-//! waited for does not depend on how much of a trace is kept. In the same run the drive
-//! watches them ([`zonelab_ssd::counterfactual`]).
+//! What they waited for is worked out from what was recorded of their lives: of a trace, if all of
+//! them are in it, otherwise of a run that records nothing else ([`RecordLimits::lives`]), so that
+//! it does not depend on how much of a trace is kept. What they would have taken needs one more
+//! run, in which the drive watches them ([`zonelab_ssd::counterfactual`]): the model is
+//! deterministic, so the same commands come at the same times.
 
 use serde_json::{Value, json};
 use zonelab_device::Nanos;
-use zonelab_figures::table::{Cell, Column, Style, Table};
+use zonelab_figures::table::{Cell, Column, Style, Table, time};
 use zonelab_ssd::counterfactual::{Counterfactual, Factor, Factors, Unwatched, WatchPlan};
-use zonelab_ssd::record::{CommandRecord, RecordLimits};
+use zonelab_ssd::record::{CommandRecord, SlowestOf};
 
-use super::{PointTrace, Waits};
-
-/// Most records of each kind of a second look: some 1.5 GB. The lives of the commands that one
-/// asks about are nearly always a thousandth of that.
-const RECORDS: usize = 20_000_000;
+use super::PointTrace;
+use super::waits::{Index, Waits};
 
 /// What is asked about the slowest commands of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// How many commands, of those that move or look at blocks.
-    pub slowest: usize,
-    /// What is left out, each by itself and then all together; none: nothing is tried.
+    /// How many commands.
+    pub slowest: SlowestOf,
+    /// What is left out of those that move or look at blocks, each by itself and then all
+    /// together; none: nothing is tried.
     pub without: Factors,
     /// How long before the submission of a command that is gone.
     pub ahead: Nanos,
 }
 
-/// The commands that a point is run again for.
-#[derive(Clone, Debug)]
-pub struct Look {
-    /// Their lives.
-    pub ranges: Vec<(Nanos, Nanos)>,
-    /// What the drive watches; `None`: nothing.
-    pub plan: Option<WatchPlan>,
-}
-
-impl Look {
-    /// Most records of each kind.
-    pub const RECORDS: usize = RECORDS;
-
-    /// A look at the lives of commands, as a question asks for it.
+impl Question {
+    /// What the drive watches in a run that is known to have these slowest commands; `None`:
+    /// nothing.
     #[must_use]
-    pub fn at(commands: &[&CommandRecord], question: &Question) -> Self {
-        let life = |command: &&CommandRecord| Some((command.submitted, command.completed?.0));
-        let number = |command: &&CommandRecord| (command.number, command.submitted);
-        Self {
-            ranges: commands.iter().filter_map(life).collect(),
-            plan: (!question.without.is_empty()).then(|| WatchPlan {
-                commands: commands.iter().map(number).collect(),
-                ahead: question.ahead,
-                without: question.without,
-            }),
-        }
-    }
-
-    /// The times that the look covers.
-    #[must_use]
-    pub fn limits(&self) -> RecordLimits {
-        let from = self.ranges.iter().map(|(from, _)| *from).min();
-        let until = self.ranges.iter().map(|(_, until)| *until).max();
-        RecordLimits {
-            zone_changes: 0,
-            from: from.unwrap_or(Nanos::ZERO),
-            until: until.unwrap_or(Nanos::ZERO).saturating_add(Nanos(1)),
-            ..RecordLimits::everything(RECORDS)
-        }
+    pub fn plan(&self, slowest: &[Explanation]) -> Option<WatchPlan> {
+        let data = slowest.iter().filter(|one| one.is_data());
+        let commands: Vec<_> = data
+            .map(|one| (one.record.number, one.record.submitted))
+            .collect();
+        (!self.without.is_empty() && !commands.is_empty()).then(|| WatchPlan {
+            commands,
+            ahead: self.ahead,
+            without: self.without,
+        })
     }
 }
 
@@ -83,51 +56,41 @@ pub struct Explanation {
     pub job: String,
     /// What it took.
     pub latency: Nanos,
-    /// Where its time went. `None`: more happened in its time than a second look records.
+    /// Where its time went. `None`: not all that happened in its time was recorded.
     pub waits: Option<Waits>,
     /// What it would have taken, if that was asked.
     pub otherwise: Option<Result<Counterfactual, Unwatched>>,
 }
 
-/// The slowest commands that move or look at blocks.
-pub fn slowest_data(trace: &PointTrace) -> impl Iterator<Item = &CommandRecord> {
-    let all = trace.record.slowest.iter();
-    all.filter(|command| command.op.nlb() > 0)
-}
-
 impl PointTrace {
-    /// Explanations of commands from what was recorded of their lives.
+    /// The slowest commands, with what was recorded of their lives: those that move or look at
+    /// blocks, the slowest first, then the others.
     #[must_use]
-    pub fn explanations(&self, commands: &[&CommandRecord]) -> Vec<Explanation> {
-        let (names, index) = (self.names(), self.index());
-        let explain = |command: &&CommandRecord| {
-            let number = command.number;
-            let found = names.command(number);
-            let watched = self.watched.iter().find(|(of, _)| *of == number);
-            let completed = command.completed.map_or(command.submitted, |(at, _)| at);
+    pub fn explain(&self) -> Vec<Explanation> {
+        let (names, index) = (self.names(), Index::new(&self.record, self.covered()));
+        let explain = |record: &CommandRecord| {
+            let watched = self.watched.iter().find(|(of, _)| *of == record.number);
+            let completed = record.completed.map_or(record.submitted, |(at, _)| at);
             Explanation {
-                record: **command,
-                name: names.command_name(&command.op),
-                job: self.queue_name(command.queue.0),
-                latency: completed.saturating_sub(command.submitted),
-                waits: found.and_then(|command| index.waits(&names, command)),
+                record: *record,
+                name: names.command_name(&record.op),
+                job: self.queue_name(record.queue.0),
+                latency: completed.saturating_sub(record.submitted),
+                waits: index.waits(&names, record),
                 otherwise: watched.map(|(_, result)| result.clone()),
             }
         };
-        commands.iter().map(explain).collect()
-    }
-
-    /// Explanations of the slowest commands from this trace alone, if all of their lives are in
-    /// it.
-    #[must_use]
-    pub fn explain_kept(&self) -> Option<Vec<Explanation>> {
-        let commands: Vec<&CommandRecord> = slowest_data(self).collect();
-        let all = self.explanations(&commands);
-        all.iter().all(|one| one.waits.is_some()).then_some(all)
+        self.record.slowest.iter().map(explain).collect()
     }
 }
 
 impl Explanation {
+    /// Whether the command moves or looks at blocks.
+    #[must_use]
+    pub fn is_data(&self) -> bool {
+        self.record.op.nlb() > 0
+    }
+
     /// Rows of what it would have taken: the factor, how long the command waited for it, and what
     /// it would have taken without it. Only factors that make a difference, or that it waited for.
     #[must_use]
@@ -203,9 +166,9 @@ pub fn alternatives(all: &[Explanation], style: &Style) -> String {
         Column::text("command"),
         Column::number("number"),
         Column::text("without"),
-        Column::number("waited us"),
-        Column::number("it takes us"),
-        Column::number("difference us"),
+        Column::number("waited"),
+        Column::number("it takes"),
+        Column::number("difference"),
     ]);
     for one in all {
         let number = one.record.number.to_string();
@@ -215,7 +178,7 @@ pub fn alternatives(all: &[Explanation], style: &Style) -> String {
                 number.clone(),
                 without.to_owned(),
                 waited.to_owned(),
-                super::summary::micros(took),
+                time(took.0),
                 difference(one.latency, took),
             ];
             table.push(cells.map(Cell::from));
@@ -226,7 +189,7 @@ pub fn alternatives(all: &[Explanation], style: &Style) -> String {
             Some(Ok(otherwise)) => {
                 row("nothing", "", one.latency);
                 for (factor, waited, took) in one.alternatives() {
-                    row(factor.name(), &super::summary::micros(waited), took);
+                    row(factor.name(), &time(waited.0), took);
                 }
                 row("all that was tried", "", otherwise.without_all);
             }
@@ -241,7 +204,7 @@ pub fn alternatives(all: &[Explanation], style: &Style) -> String {
 fn difference(latency: Nanos, took: Nanos) -> String {
     match took.cmp(&latency) {
         std::cmp::Ordering::Equal => String::new(),
-        std::cmp::Ordering::Less => format!("-{}", super::summary::micros(latency - took)),
-        std::cmp::Ordering::Greater => format!("+{}", super::summary::micros(took - latency)),
+        std::cmp::Ordering::Less => format!("-{}", time((latency - took).0)),
+        std::cmp::Ordering::Greater => format!("+{}", time((took - latency).0)),
     }
 }

@@ -25,7 +25,7 @@ use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::counterfactual::Watched;
 use zonelab_ssd::record::{CommandRecord, Record, RecordLimits, Span};
 
-pub use explain::{Explanation, Look, Question, alternatives, slowest_data};
+pub use explain::{Explanation, Question, alternatives};
 use names::Names;
 use waits::Index;
 pub use waits::{Contention, Waits};
@@ -56,20 +56,15 @@ impl PointTrace {
         perfetto::file(self)
     }
 
-    /// A short text: the busiest resources and the slowest commands.
+    /// A short text: the busiest resources, and the slowest commands as they have been explained
+    /// ([`PointTrace::explain`]).
     #[must_use]
-    pub fn summary(&self, style: &zonelab_figures::table::Style) -> String {
-        summary::text(self, self.explain_kept().as_deref(), style)
-    }
-
-    /// The same with the slowest commands as they have been explained.
-    #[must_use]
-    pub fn summary_with(
+    pub fn summary(
         &self,
         slowest: &[Explanation],
         style: &zonelab_figures::table::Style,
     ) -> String {
-        summary::text(self, Some(slowest), style)
+        summary::text(self, slowest, style)
     }
 
     /// The trace as a file of the Perfetto format, compressed with gzip. Nothing in it depends on

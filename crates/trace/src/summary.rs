@@ -2,20 +2,19 @@
 
 use std::fmt::Write as _;
 
-use zonelab_device::{Nanos, Op};
-use zonelab_figures::table::{Cell, Column, Style, Table};
+use zonelab_device::Nanos;
+use zonelab_figures::table::{Cell, Column, Style, Table, time};
 use zonelab_ssd::account::{Cause, Resource};
-use zonelab_ssd::record::CommandRecord;
 
 use super::{Explanation, PointTrace, Waits};
 
 /// Resources that are listed.
 const RESOURCES: usize = 6;
-/// Commands that are listed.
-const COMMANDS: usize = 10;
+/// Parts of a latency that are named.
+const PARTS: usize = 4;
 
 /// The summary of a trace.
-pub(super) fn text(trace: &PointTrace, explained: Option<&[Explanation]>, style: &Style) -> String {
+pub(super) fn text(trace: &PointTrace, slowest: &[Explanation], style: &Style) -> String {
     let (from, until) = trace.covered();
     let mut text = format!("{}\n", trace.title);
     let commands = trace.record.commands.records.len();
@@ -31,26 +30,14 @@ pub(super) fn text(trace: &PointTrace, explained: Option<&[Explanation]>, style:
     }
     text.push('\n');
     text.push_str(&busiest(trace, style));
-    let waits = trace.waits();
-    let is_data = |command: &CommandRecord| command.op.nlb() > 0;
-    let (mut data, management): (Vec<_>, Vec<_>) = waits
-        .into_iter()
-        .filter(|(command, _)| command.completed.is_some())
-        .partition(|(command, _)| is_data(command));
-    let most = match explained.filter(|all| !all.is_empty()) {
-        Some(all) => {
-            let slow = all.iter();
-            data = slow.map(|one| (&one.record, one.waits.clone())).collect();
-            all.len()
-        }
-        None => COMMANDS,
-    };
-    for (what, list) in [
-        ("reads, writes and appends", data),
-        ("zone management commands", management),
+    for (what, is_data) in [
+        ("reads, writes and appends", true),
+        ("zone management commands", false),
     ] {
+        let list = slowest.iter().filter(|one| one.is_data() == is_data);
+        let list: Vec<_> = list.collect();
         if !list.is_empty() {
-            let list = slowest(trace, list, most, style);
+            let list = table_of(&list, style);
             let _ = write!(text, "\nslowest {what}\n{list}");
         }
     }
@@ -71,59 +58,41 @@ fn busiest(trace: &PointTrace, style: &Style) -> String {
     }
     // Stable: equals stay in the order of their numbers.
     rows.sort_by_key(|(busy, ..)| std::cmp::Reverse(*busy));
-    // Drives without an SLC cache have nothing to fold.
-    let has_folds = rows.iter().any(|(.., busy)| busy[Cause::Fold as usize] > 0);
-    let causes = match has_folds {
-        true => &Cause::ALL[..],
-        false => &Cause::ALL[..Cause::Fold as usize],
-    };
+    rows.truncate(RESOURCES);
+    let is_met = |cause: &Cause| rows.iter().any(|(.., busy)| busy[*cause as usize] > 0);
+    let causes: Vec<Cause> = Cause::ALL.into_iter().filter(is_met).collect();
     let names_of: Vec<String> = causes.iter().map(|of| format!("{} %", of.name())).collect();
     let mut columns = vec![Column::text("busiest resource"), Column::number("busy %")];
     columns.extend(names_of.iter().map(|name| Column::number(name)));
     let mut table = Table::new(columns);
     let names = trace.names();
-    for (busy, resource, by_cause) in rows.into_iter().take(RESOURCES) {
+    for (busy, resource, by_cause) in rows {
         let share = |time: u64| Cell::from(format!("{:.1}", 100.0 * time as f64 / window));
         let mut cells = vec![Cell::from(names.resource(resource)), share(busy)];
-        cells.extend(by_cause.into_iter().take(causes.len()).map(share));
+        cells.extend(causes.iter().map(|&cause| share(by_cause[cause as usize])));
         table.push(cells);
     }
     table.to_text(style)
 }
 
-fn slowest(
-    trace: &PointTrace,
-    mut list: Vec<(&CommandRecord, Option<Waits>)>,
-    most: usize,
-    style: &Style,
-) -> String {
-    let latency = |command: &CommandRecord| {
-        let end = command.completed.map_or(command.submitted, |(at, _)| at);
-        end.saturating_sub(command.submitted)
-    };
-    // Stable: equals stay in the order of their numbers.
-    list.sort_by_key(|(command, _)| std::cmp::Reverse(latency(command)));
+fn table_of(list: &[&Explanation], style: &Style) -> String {
     let mut table = Table::new([
         Column::text("command"),
         Column::number("number"),
         Column::text("job"),
-        Column::number("submitted us"),
-        Column::number("latency us"),
+        Column::number("submitted"),
+        Column::number("latency"),
         Column::text("where the time went"),
     ]);
-    let names = trace.names();
-    for (command, waits) in list.into_iter().take(most) {
+    for one in list {
         table.push(
             [
-                names.command_name(&command.op),
-                command.number.to_string(),
-                trace.queue_name(command.queue.0),
-                micros(command.submitted),
-                micros(latency(command)),
-                waits.map_or_else(
-                    || "not all of it was recorded".to_owned(),
-                    |waits| parts(&command.op, &waits),
-                ),
+                one.name.clone(),
+                one.record.number.to_string(),
+                one.job.clone(),
+                one.record.submitted.to_string(),
+                time(one.latency.0),
+                one.where_the_time_went(),
             ]
             .map(Cell::from),
         );
@@ -131,19 +100,26 @@ fn slowest(
     table.to_text(style)
 }
 
-pub(super) fn micros(time: Nanos) -> String {
-    format!("{}.{:03}", time.0 / 1_000, time.0 % 1_000)
+impl Explanation {
+    /// The parts of the latency in words, the longest first.
+    #[must_use]
+    pub fn where_the_time_went(&self) -> String {
+        match &self.waits {
+            Some(waits) => parts(self.is_data(), waits),
+            None => "more happened in its time than is recorded".to_owned(),
+        }
+    }
 }
 
 /// The parts of a latency, the longest wait first.
-fn parts(op: &Op, waits: &Waits) -> String {
+fn parts(is_data: bool, waits: &Waits) -> String {
     let mut parts: Vec<(Nanos, String)> = waits
         .blocked_by
         .iter()
-        .map(|(by, time)| (*time, format!("{by} {time}")))
+        .map(|(by, of)| (*of, format!("{by} {}", time(of.0))))
         .collect();
-    let own = if op.nlb() > 0 { "own flash" } else { "flash" };
-    for (time, what) in [
+    let own = if is_data { "own flash" } else { "flash" };
+    for (of, what) in [
         (waits.flash, own),
         (waits.own_line, "behind own operations"),
         (waits.front_end, "front end"),
@@ -151,17 +127,16 @@ fn parts(op: &Op, waits: &Waits) -> String {
         (waits.buffer, "room in the write buffer"),
         (waits.link, "link"),
     ] {
-        if time > Nanos::ZERO {
-            parts.push((time, format!("{what} {time}")));
+        if of > Nanos::ZERO {
+            parts.push((of, format!("{what} {}", time(of.0))));
         }
     }
-    parts.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
-    let shown: Vec<String> = parts.iter().take(4).map(|(_, part)| part.clone()).collect();
-    let rest = parts.len().saturating_sub(4);
-    let more = if rest > 0 {
-        format!("; {rest} more")
-    } else {
-        String::new()
-    };
-    format!("{}{more}", shown.join("; "))
+    parts.sort_by_key(|(of, _)| std::cmp::Reverse(*of));
+    let rest = parts.split_off(parts.len().min(PARTS));
+    let mut shown: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
+    if !rest.is_empty() {
+        let together: u64 = rest.iter().map(|(of, _)| of.0).sum();
+        shown.push(format!("{} more, {}", rest.len(), time(together)));
+    }
+    shown.join("; ")
 }

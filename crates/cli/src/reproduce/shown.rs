@@ -36,14 +36,19 @@ pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> Stri
     } = *shown;
     let style = console::style();
     let mut text = String::new();
+    // What a table of measurements has is not said again in one of comparison.
+    let mut compared: Vec<Row> = rows.to_vec();
     for one in finished.iter().filter(|_| every_row) {
+        let id = &one.experiment.id;
         let uncompared = rows
             .iter()
-            .all(|row| row.id != one.experiment.id || row.published.is_none());
+            .all(|row| row.id != *id || row.published.is_none());
         // The points of a matrix are hundreds: they are in points.csv, and its
         // levels in its own file.
         if uncompared && one.matrix.is_none() {
             text.push_str(&measured(one, &style));
+            let is_said = |row: &Row| row.id == *id && MEASURED.contains(&row.metric.as_str());
+            compared.retain(|row| row.is_statement() || !is_said(row));
         }
         if let Some(matrix) = &one.matrix {
             text.push_str(&matrix.to_text(&style));
@@ -51,7 +56,7 @@ pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> Stri
         }
     }
     if !rows.is_empty() && every_row {
-        text.push_str(&table::comparison(rows, summary, &style));
+        text.push_str(&table::comparison(&compared, summary, &style));
     }
     text.push_str(&table::differences(differences, &style));
     if !rows.is_empty() {
@@ -94,6 +99,20 @@ fn lateness(finished: &[Finished]) -> Option<String> {
     ))
 }
 
+/// Metrics whose numbers are in the table of measurements. Rates stand there as operations per
+/// second by their count: samples of half a second say nothing of what takes longer.
+const MEASURED: [&str; 9] = [
+    "ops",
+    "ops_s",
+    "kiops",
+    "kiops_by_count",
+    "mib_s",
+    "lat_mean_us",
+    "lat_p50_us",
+    "lat_p95_us",
+    "lat_p99_9_us",
+];
+
 /// The measurements of an experiment that is compared with nothing.
 fn measured(one: &Finished, style: &Style) -> String {
     let mut table = Table::new([
@@ -101,7 +120,7 @@ fn measured(one: &Finished, style: &Style) -> String {
         Column::number(&one.experiment.axis.heading()),
         Column::text("job"),
         Column::number("ops"),
-        Column::number("KIOPS"),
+        Column::number("op/s"),
         Column::number("MiB/s"),
         Column::number("mean us"),
         Column::number("P50 us"),
@@ -127,7 +146,7 @@ fn measured(one: &Finished, style: &Style) -> String {
                     job.metrics
                         .get("ops")
                         .map_or(String::from("-"), |ops| format!("{ops:.0}")),
-                    value("kiops"),
+                    value("ops_s"),
                     value("mib_s"),
                     time("lat_mean_us"),
                     time("lat_p50_us"),

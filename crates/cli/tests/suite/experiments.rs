@@ -58,7 +58,7 @@ fn the_documented_axes_are_paired_and_crossed() {
     // Nothing is published of these, so that there are no columns for it.
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        shown.contains("lat_p95_us (us)") && !shown.contains("published"),
+        shown.contains("P95 us") && !shown.contains("lat_p95_us") && !shown.contains("published"),
         "{shown}"
     );
     let points = scratch.read("out/points.csv");

@@ -38,7 +38,7 @@ fn a_newcomer_sees_what_delays_a_read_in_one_line() {
     );
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(
-        stdout.contains("erase (reset of zone 3) 76.985 ms"),
+        stdout.contains("erase (reset of zone 3) 76.98 ms"),
         "{stdout}"
     );
     assert!(stdout.contains("ui.perfetto.dev"), "{stdout}");
@@ -146,6 +146,40 @@ fn a_slow_command_is_explained_also_where_no_trace_is_kept() {
         ask(&["--without", "finish"])["slowest"][0]["without_ns"],
         serde_json::json!({})
     );
+}
+
+/// The finish that the tour of the README asks about: it lasts longer than what a trace keeps.
+#[test]
+fn what_a_finish_waited_for_does_not_depend_on_what_is_kept() {
+    let scratch = Scratch::new("trace-finish");
+    let text = include_str!("../../../../docs/examples/finish-on-read.toml");
+    scratch.write("finish-on-read.toml", text);
+    let ask = |more: &[&str]| {
+        let point = ["finish-on-read.toml", "--point", "beside finishes,16"];
+        let short = ["--set", "job.0.runtime=2s", "--force"];
+        let output = scratch.zonelab(&[&["trace"], &point[..], &short, more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let set = ["--trace-limit", "1000", "--set", "drive.zones.size=64MiB"];
+    let small = [&set[..], &["--set", "drive.zones.capacity=48MiB"]].concat();
+    let text = ask(&small);
+    let (_, management) = text.split_once("slowest zone management").unwrap();
+    assert!(management.contains("; flash "), "{text}");
+    assert!(management.contains("read of zone 4"), "{text}");
+    assert!(!text.contains("recorded"), "{text}");
+    let json = ask(&[&small[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let slowest = json["slowest_management"].as_array().unwrap();
+    assert!(slowest.len() > 1, "{json}");
+    for one in slowest {
+        let account = one["account"].as_object().unwrap();
+        let parts = account.iter().filter(|(name, _)| name.ends_with("_ns"));
+        let own: u64 = parts.filter_map(|(_, ns)| ns.as_u64()).sum();
+        let blocked = account["blocked_by"].as_array().unwrap().iter();
+        let blocked: u64 = blocked.map(|by| by["ns"].as_u64().unwrap()).sum();
+        assert_eq!(own + blocked, one["latency_ns"], "{one}");
+    }
 }
 
 #[test]

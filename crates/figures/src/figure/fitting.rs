@@ -83,6 +83,7 @@ fn made_up(point: &run::Point, number: usize) -> PointResult {
         ended_early: Vec::new(),
         faults_struck: 0,
         zones: None,
+        slowest: Vec::new(),
         trace: None,
     }
 }

@@ -9,7 +9,7 @@ mod quantity;
 #[cfg(test)]
 mod tests;
 
-pub use quantity::{measured, microseconds, number, percent, value};
+pub use quantity::{measured, microseconds, number, percent, time, value};
 
 use std::borrow::Cow;
 

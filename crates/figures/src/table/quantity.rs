@@ -8,7 +8,11 @@ pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
-    if magnitude != 0.0 && !(1e-4..1e7).contains(&magnitude) {
+    // Nothing has no digits: `0.000` would be something that was rounded away.
+    if magnitude == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-4..1e7).contains(&magnitude) {
         return format!("{value:.3e}");
     }
     // The exponent after rounding: 9.9996 becomes 10.00 and not 10.000.
@@ -33,6 +37,18 @@ pub fn microseconds(us: f64) -> String {
         some if some >= 10.0 * MS && some.is_finite() => format!("{} ms", number(us / MS)),
         _ => number(us),
     }
+}
+
+/// A time as a person reads it, with the unit that keeps it short: `77.07 ms`.
+#[must_use]
+pub fn time(ns: u64) -> String {
+    let (of, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", number(ns as f64 / of))
 }
 
 /// A value in a column of values of several units.

@@ -12,7 +12,7 @@ const PLAIN: Style = Style {
 #[test]
 fn numbers_have_four_significant_digits() {
     let cases = [
-        (0.0, "0.000"),
+        (0.0, "0"),
         (5.7021, "5.702"),
         (9.9996, "10.00"),
         (99.996, "100.0"),

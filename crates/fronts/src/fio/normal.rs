@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use zonelab_host::stats::{Latency, Moments, OpKind};
 use zonelab_host::workload::directed::Direction;
 use zonelab_host::workload::record::{DirectionStats, Spread};
+use zonelab_lab::table::number;
 
 use super::json::{bucket_shares, bucket_shares_ms, depth_shares};
 use super::report::{Entry, LATENESS, Report, Samples};
@@ -334,6 +335,8 @@ fn scaled(value: f64, base: f64, suffixes: [&str; 5]) -> String {
         suffix = next;
     }
     match value {
+        // A finish each quarter of a minute is not none.
+        v if v < 10.0 && v.fract() > 0.0 && suffix == suffixes[0] => number(v),
         v if v < 10.0 && suffix != suffixes[0] => format!("{v:.2}{suffix}"),
         v if v < 100.0 && suffix != suffixes[0] => format!("{v:.1}{suffix}"),
         v => format!("{v:.0}{suffix}"),

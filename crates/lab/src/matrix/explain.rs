@@ -212,10 +212,9 @@ fn recorded(
     short.end_by(until);
     short.trace(RecordLimits {
         zone_changes: 0,
-        activity: RECORDS,
         from: spec.explain.from,
         until,
-        slowest: 0,
+        ..RecordLimits::everything(RECORDS)
     });
     let result = run_point(&short, options)?;
     let job = result.jobs.first().map(|job| (job.name.as_str(), job.kind));

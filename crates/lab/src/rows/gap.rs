@@ -24,6 +24,10 @@ pub struct Gap {
     pub quick: Option<f64>,
     /// Why, for this statement; "not known" is an answer. Not empty.
     pub cause: String,
+    /// Why in a quick run, if its figure is on the other side of what was published than that of
+    /// a whole one: no cause explains both.
+    #[serde(default)]
+    pub quick_cause: Option<String>,
     /// What was tried, or "nothing yet". Not empty. More: `docs/NAME.md#anchor`.
     pub tried: String,
 }
@@ -54,6 +58,19 @@ impl Gap {
         }
     }
 
+    /// Why there is this figure.
+    fn cause(&self, scope: Scope) -> &str {
+        let quick = self.quick_cause.as_ref().filter(|_| scope.is_quick());
+        quick.unwrap_or(&self.cause)
+    }
+
+    /// Whether the figures of whole and quick runs are on two sides of what was published.
+    #[must_use]
+    pub fn is_on_both_sides(&self, published: f64) -> bool {
+        let side = |figure: Option<f64>| figure.map(|figure| figure > published);
+        self.today.is_some() && self.quick.is_some() && side(self.today) != side(self.quick)
+    }
+
     /// What it says of `ours`, which does not hold under `bound`; `None` if the
     /// statement should hold in such a run.
     #[must_use]
@@ -67,9 +84,18 @@ impl Gap {
         let today = self.figure(scope)?;
         let difference = bound.excess(ours, published) - bound.excess(today, published);
         let differs = (ours - today).abs() > ROUNDING * today.abs();
+        // A cause says why ours is too large, or too small.
+        let is_turned = published.is_some_and(|of| (ours > of) != (today > of));
         Some(KnownGap {
             today,
-            cause: self.cause.clone(),
+            cause: match is_turned {
+                false => self.cause(scope).to_owned(),
+                true => {
+                    "not known: the cause in the list is of a figure on the other side of what \
+                         was published"
+                        .to_owned()
+                }
+            },
             tried: self.tried.clone(),
             // What was not measured is worse than anything.
             is_worse: !ours.is_finite() || (differs && difference > 0.0),

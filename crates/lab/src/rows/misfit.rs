@@ -23,6 +23,7 @@ const SCHEMA: u32 = 2;
 /// series = "finish, 16 KiB"
 /// x = 64                # or a range, "3..=7"; without it, a row that has no x
 /// metric = "throughput"
+/// ours = "higher"       # or "lower"; without it, the cause explains both
 /// cause = "what happens, and why the stated mechanism does not give it"
 /// evidence = "the measurement or calculation that shows it"
 ///
@@ -31,6 +32,7 @@ const SCHEMA: u32 = 2;
 /// says = "the sentence of a statement that does not hold"
 /// today = -0.081        # its figure; a worse one fails
 /// cause = "why"
+/// quick_cause = "why with --quick, where that figure is on the other side of the published one"
 /// tried = "what was tried, or \"nothing yet\""
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,6 +93,16 @@ impl<'de> Deserialize<'de> for Range {
     }
 }
 
+/// A side of what was published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// Ours is more.
+    Higher,
+    /// Ours is less.
+    Lower,
+}
+
 /// One entry of the list. Unknown keys are refused.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +117,9 @@ pub struct Misfit {
     pub x: Option<Range>,
     /// [`Row::metric`] of these rows.
     pub metric: String,
+    /// On which side of what was published the cause has ours; without it, it explains both.
+    #[serde(default)]
+    pub ours: Option<Side>,
     /// What happens, and why. Not empty.
     pub cause: String,
     /// What shows that the cause is the right one. Not empty.
@@ -154,6 +169,11 @@ pub enum Outdated {
         /// matches although rows with its id were there.
         all_pass: bool,
     },
+    /// A misfit whose cause explains ours to be higher, and it is lower, or the other way round.
+    OtherSide {
+        /// The entry.
+        misfit: Misfit,
+    },
     /// A gap whose statement or bar holds.
     Holds {
         /// The entry.
@@ -188,6 +208,17 @@ impl fmt::Display for Outdated {
                 };
                 write!(f, ", {} is not needed: {why}", misfit.metric)
             }
+            Self::OtherSide { misfit } => write!(
+                f,
+                "misfit {}, {}, {} says why ours is {}, which it is not in all of its rows",
+                misfit.id,
+                misfit.series,
+                misfit.metric,
+                match misfit.ours {
+                    Some(Side::Lower) => "lower",
+                    _ => "higher",
+                }
+            ),
             Self::Holds { gap } => write!(
                 f,
                 "gap {}, \"{}\" is not needed: it holds",
@@ -302,18 +333,24 @@ impl Misfits {
         let mut outdated = Vec::new();
         for entry in &self.entries {
             let (mut same_id, mut matched, mut marked) = (false, false, false);
+            let mut is_turned = false;
             for row in rows.iter_mut().filter(|row| row.id == entry.id) {
                 same_id = true;
                 if !entry.explains(row) {
                     continue;
                 }
                 matched = true;
-                if misses(row) {
+                if misses(row) && !entry.is_of_side(row) {
+                    is_turned = true;
+                } else if misses(row) {
                     marked = true;
                     row.misfit = Some(format!("{} Evidence: {}", entry.cause, entry.evidence));
                 }
             }
-            if same_id && !marked {
+            if is_turned {
+                let misfit = entry.clone();
+                outdated.push(Outdated::OtherSide { misfit });
+            } else if same_id && !marked {
                 outdated.push(Outdated::NotNeeded {
                     misfit: entry.clone(),
                     all_pass: matched,
@@ -380,6 +417,15 @@ fn mark(gap: &Gap, rows: &mut [Row], scope: Scope) -> Option<Outdated> {
 }
 
 impl Misfit {
+    /// Whether ours is on the side that the cause explains.
+    fn is_of_side(&self, row: &Row) -> bool {
+        let side = row.published.map(|published| match row.ours > published {
+            true => Side::Higher,
+            false => Side::Lower,
+        });
+        self.ours.is_none() || self.ours == side
+    }
+
     fn explains(&self, row: &Row) -> bool {
         let here = match (self.x, &row.x) {
             (None, None) => true,
@@ -422,7 +468,13 @@ fn problem(entry: &Misfit, before: &[Misfit]) -> Option<String> {
 }
 
 fn problem_of_gap(gap: &Gap, seen: &mut BTreeSet<(String, String)>) -> Option<String> {
-    if let Some(problem) = empty(&[("cause", &gap.cause), ("tried", &gap.tried)]) {
+    let quick_cause = gap.quick_cause.as_ref().unwrap_or(&gap.cause);
+    let texts = [
+        ("cause", &gap.cause),
+        ("tried", &gap.tried),
+        ("quick_cause", quick_cause),
+    ];
+    if let Some(problem) = empty(&texts.map(|(key, text)| (key, text.as_str()))) {
         return Some(problem);
     }
     let figures = [gap.today, gap.quick];

@@ -22,7 +22,7 @@ mod tests;
 pub use drive::{BarResult, Beyond, DriveSummary, Errors, FigureErrors, Group, Quantity};
 pub use gap::{Gap, KnownGap};
 pub use judge::{Bound, Judgement, judge};
-pub use misfit::{Misfit, MisfitError, Misfits, Outdated, Range};
+pub use misfit::{Misfit, MisfitError, Misfits, Outdated, Range, Side};
 pub use summary::{Missing, Scope, Stats, Summary};
 pub use write::{COLUMNS, SCHEMA, number, to_csv, to_json, to_json_with};
 

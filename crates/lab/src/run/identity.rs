@@ -20,7 +20,8 @@ impl Point {
             series,
             x,
             trace: _,
-            look: _,
+            slowest: _,
+            watch: _,
         } = self;
         // Field by field, so that whoever adds one says here whether a run
         // depends on it.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use zonelab_host::Rng;
 
+use super::recording::run_first;
 use super::{
     JobMeasured, Point, PointResult, RunError, RunOptions, Spread, name_hash, order, run_point,
 };
@@ -88,13 +89,10 @@ fn run_repeat(
         seed: repeat_seed(options.seed, repeat),
         ..*options
     };
-    if repeat == 0 {
-        return run_point(point, &own);
+    if repeat > 0 {
+        return run_point(&point.measured_only(), &own).map(PointResult::of_later_repeat);
     }
-    match point.trace {
-        Some(_) => run_point(&point.untraced(), &own).map(PointResult::of_later_repeat),
-        None => run_point(point, &own).map(PointResult::of_later_repeat),
-    }
+    run_first(point, &own)
 }
 
 /// What there is of a point.
@@ -127,14 +125,6 @@ impl Point {
     #[must_use]
     pub const fn repeats(&self) -> u32 {
         self.experiment.repeats
-    }
-
-    /// The same without a trace.
-    fn untraced(&self) -> Self {
-        Self {
-            trace: None,
-            ..self.clone()
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::AxisValue;
 use crate::metrics::Metrics;
 use crate::statistics::{Statistics, throughput_of};
-use crate::trace::PointTrace;
+use crate::trace::{Explanation, PointTrace};
 
 /// What a point measured. Of one that was repeated, metrics are means over the repeats; what
 /// the drive did and where time went is of the first of them.
@@ -46,6 +46,9 @@ pub struct PointResult {
     /// The report of zones at its end, line by line, if the experiment has a listing to
     /// compare it with.
     pub zones: Option<Vec<String>>,
+    /// Its slowest commands and what they waited for, if that was asked for
+    /// ([`Point::explain_slowest`], [`Point::trace`]).
+    pub slowest: Vec<Explanation>,
     /// Its trace, if it was asked for ([`Point::trace`]).
     pub trace: Option<Box<PointTrace>>,
 }
@@ -95,6 +98,7 @@ impl PointResult {
             ended_early: Vec::new(),
             faults_struck: self.faults_struck,
             zones: self.zones.clone(),
+            slowest: Vec::new(),
             trace: None,
         }
     }

@@ -23,7 +23,7 @@ use crate::experiment::is_word;
 use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};
 
 /// The rows of comparison with their verdicts, grouped by id, each group under
-/// a line that summarises it.
+/// a line that summarises it. Groups of `summary` without any of these rows are left out.
 ///
 /// The rows should be judged ([`Row::judged`]) and marked
 /// ([`crate::rows::Misfits::apply`]).
@@ -31,9 +31,12 @@ use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict,
 pub fn comparison(rows: &[Row], summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
     for (id, stats) in &summary.by_id {
-        out.push_str(&paragraph(&figure_line(id, stats), style));
         let own = rows.iter().filter(|row| row.id == *id);
         let (checks, values): (Vec<_>, Vec<_>) = own.partition(|row| row.is_statement());
+        if checks.is_empty() && values.is_empty() {
+            continue;
+        }
+        out.push_str(&paragraph(&figure_line(id, stats), style));
         if !values.is_empty() {
             out.push_str(&group_table(&values).to_text(style));
         }

@@ -6,17 +6,20 @@ use zonelab_device::Nanos;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::library;
 use zonelab_lab::run::{self, Point, RunOptions, run_point};
-use zonelab_lab::trace::{Explanation, PointTrace, Question, explain, look_again};
+use zonelab_lab::trace::{Explanation, PointTrace, Question, explain, explain_traced};
 use zonelab_ssd::counterfactual::{Factor, Factors};
-use zonelab_ssd::record::RecordLimits;
+use zonelab_ssd::record::{RecordLimits, SlowestOf};
 
-use super::support::Tiny;
+use super::support::{Tiny, overrides};
 
 /// Read and transfer of a page.
 const READ: Nanos = Nanos::from_us(85);
 
 const QUESTION: Question = Question {
-    slowest: 5,
+    slowest: SlowestOf {
+        data: 5,
+        management: 3,
+    },
     without: Factors::ALL,
     ahead: Nanos::ZERO,
 };
@@ -63,12 +66,15 @@ fn accounts(all: &[Explanation]) -> Vec<(u64, Nanos, Option<u64>)> {
 fn the_account_of_a_wait_does_not_depend_on_how_much_of_a_trace_is_kept() {
     for point in example() {
         let whole = traced(&point, 1 << 20);
-        let kept = whole.explain_kept().expect("all is there");
-        assert_eq!(kept.len(), QUESTION.slowest);
+        let kept = whole.explain();
+        assert_eq!(kept.iter().filter(|one| one.is_data()).count(), 5);
+        // The reset.
+        assert_eq!(kept.len(), 6);
         for limit in [1, 30, 1 << 20] {
             let trace = traced(&point, limit);
-            let again = with_options(|options| look_again(&point, &trace, &QUESTION, options));
+            let again = with_options(|options| explain_traced(&point, &trace, &QUESTION, options));
             let again = again.expect("it runs");
+            assert_eq!(again.len(), kept.len());
             for (again, kept) in again.iter().zip(&kept) {
                 assert_eq!(again.waits, kept.waits, "{}: {}", point.title(), again.name);
             }
@@ -76,6 +82,45 @@ fn the_account_of_a_wait_does_not_depend_on_how_much_of_a_trace_is_kept() {
         }
         for (_, latency, total) in accounts(&kept) {
             assert_eq!(total, Some(latency.0));
+        }
+    }
+}
+
+/// Without a trace the lives of the slowest commands are kept alone, and what touches none of them
+/// is dropped while the point runs. What they waited for is what a whole trace says, and what is
+/// measured does not change.
+#[test]
+fn the_slowest_are_explained_without_a_trace() {
+    let text = library::example("finish-on-read").expect("it is built in");
+    let set = overrides(&["job.0.runtime=1s", "axis.values=[16]"]);
+    let points = run::points("finish-on-read.toml", text, &set).expect("it is sound");
+    for point in points {
+        let run = |point: &Point| with_options(|options| run_point(point, options));
+        let whole = traced(&point, 1 << 22);
+        // So many that they are pruned.
+        assert!(whole.dropped().is_none() && whole.record.spans.records.len() > 1 << 13);
+        let of_trace = whole.explain();
+        let mut lean = point.clone();
+        lean.explain_slowest(QUESTION.slowest.data);
+        let mut result = run(&lean).expect("it runs");
+        let slowest = std::mem::take(&mut result.slowest);
+        assert_eq!(slowest.len(), QUESTION.slowest.data);
+        for (one, other) in slowest.iter().zip(&of_trace) {
+            assert_eq!((&one.name, &one.job), (&other.name, &other.job));
+            assert_eq!(one.waits, other.waits, "{}", one.name);
+        }
+        assert_eq!(accounts(&slowest), accounts(&of_trace)[..slowest.len()]);
+        let plain = run(&point).expect("it runs");
+        assert_eq!(format!("{plain:?}"), format!("{result:?}"));
+        // Those that manage zones as well, in a run for them alone.
+        let question = Question {
+            without: Factors::NONE,
+            ..QUESTION
+        };
+        let all = with_options(|options| explain(&point, &question, options)).expect("it runs");
+        assert_eq!(accounts(&all), accounts(&of_trace));
+        for (number, latency, total) in accounts(&all) {
+            assert_eq!(total, Some(latency.0), "{number}");
         }
     }
 }

@@ -272,7 +272,7 @@ fn traces_are_the_same_bytes_on_any_number_of_threads() {
         let points = points(SMALL, &[]).expect("it is sound");
         let traces = traces(traced(points, ALL, threads));
         let files = |trace: &PointTrace| {
-            let text = trace.summary(&Style::default());
+            let text = trace.summary(&trace.explain(), &Style::default());
             (trace.perfetto(), trace.zone_history_csv(), text)
         };
         traces.iter().map(files).collect()
@@ -353,14 +353,14 @@ fn zone_history_and_summary_are_as_documented() {
     assert_eq!(lines[0], "time_ns,zone,from,to,written_lbas");
     assert_eq!(lines[1], "0,3,empty,full,0");
     assert_eq!(lines[6..], ["5000000,3,full,empty,270336"]);
-    let summary = trace.summary(&Style::default());
+    let summary = trace.summary(&trace.explain(), &Style::default());
     let slowest = summary
         .lines()
         .skip_while(|line| !line.starts_with("slowest reads"))
         .nth(2)
         .expect("a line for the slowest read");
     assert!(
-        slowest.contains("erase (reset of zone 3) 76.985 ms"),
+        slowest.contains("erase (reset of zone 3) 76.98 ms"),
         "{summary}"
     );
     assert!(

@@ -16,13 +16,14 @@ const pointDetails = (data, experiment, point) => {
       ...compared(data, experiment, point),
       ...ofDrive(() => part('Where the time of the flash went', true, ...timeByCause(data, point, took))),
       part('Latency by percentile', false, ...latencies(data, point)),
+      ...(point.slowest ? [part('Slowest requests', true, ...slowest(point))] : []),
       part('Throughput over time', false, ...throughput(data, point, seconds)),
       ...ofDrive(() => part('Writes and erasures', false, writes(point)), () => part('Wear: erasures by block', false, ...wear(point))),
       ...(point.wear_map ? [part('Wear map', true, wearMap(point.wear_map))] : []),
       ...ofDrive(() => part('Zone states over time', true, ...(point.zones ? [zoneMap(point.zones)] : [none('No zone changed its state, or changes were not recorded.')]))),
       part('Measurements', true, metrics(point)),
       part('Run it again', true, command(point.command),
-        el('p', { class: 'soft small' }, 'Runs this axis value of every series, with the same seed and the same results. The whole experiment: '),
+        el('p', { class: 'soft small' }, `Runs this axis value of every series, with the same seed and the same results${point.slowest || !drive || is_real ? '' : ', and says what the slowest requests waited for'}. The whole experiment: `),
         command(experiment.command),
         source('The drive, resolved', data.drives[point.drive]),
         source(`The experiment file, as it is before --quick and --set`, experiment.text))));
@@ -101,6 +102,20 @@ const latencies = (data, point) => {
       y: { name: 'latency', unit: 'us', kind: 'log' },
     }),
     none('Dashed: fewer than ten operations lie beyond. A curve ends where none does, at the latest at P99.99.'),
+  ];
+};
+
+// The parts of a latency add up to it: what it waited for is exact.
+const slowest = (point) => {
+  const head = ['request', 'job', 'at', 'latency', 'where the time went'];
+  const is_number = (column) => column === 2 || column === 3;
+  const line = ([command, job, submitted, latency, why]) => el('tr', {},
+    [command, job, duration(submitted), duration(latency), why].map((text, column) => el('td', { class: is_number(column) ? 'number' : null }, text)));
+  return [
+    el('div', { class: 'scroll' }, el('table', { class: 'slowest' },
+      el('thead', {}, el('tr', {}, head.map((name, column) => el('th', { scope: 'col', class: is_number(column) ? 'number' : null }, name)))),
+      el('tbody', {}, point.slowest.map(line)))),
+    none('The slowest reads, writes and appends of the whole run, also of times that are not measured. "Own flash" is the time of the request\'s own flash operations; the rest is what it waited for.'),
   ];
 };
 

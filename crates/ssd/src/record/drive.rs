@@ -12,7 +12,6 @@ use super::Counter;
 use super::Record;
 use super::RecordLimits;
 use super::Served;
-use super::Times;
 use super::ZoneHistory;
 use super::ZoneRecord;
 use super::recorder::Recorder;
@@ -72,6 +71,20 @@ impl Core {
         let number = recorder.submitted(now, slot, command);
         recorder.counts(now, Counter::CommandsInFlight, in_flight);
         self.record_served(Owner::Request(slot), Some(Served::Command(number)));
+        self.record_prune();
+    }
+
+    /// Drops what touches no life of one of the slowest commands, if only these are recorded and
+    /// there has come to be much of it.
+    fn record_prune(&mut self) {
+        let now = self.now;
+        let log = self.flash.media_mut().ledger_mut().log_mut();
+        if let (Some(recorder), Some(log)) = (&mut self.recorder, log)
+            && let Some(lives) = recorder.lives_if_full(now, log.len())
+        {
+            log.prune(&lives);
+            recorder.prune(&lives, log.len());
+        }
     }
 
     /// The front end lets a command through at `at`.
@@ -80,9 +93,8 @@ impl Core {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
-        recorder.slowest.started(slot, at);
-        if let Some(Some(record)) = recorder.in_flight.get_mut(slot as usize) {
-            record.started = Some(at);
+        if let Some(Some(flying)) = recorder.in_flight.get_mut(slot as usize) {
+            flying.record.started = Some(at);
         }
     }
 
@@ -149,7 +161,7 @@ impl Core {
             Role::Part(of) => {
                 let in_flight = self.recorder.as_ref().map(|of| &of.in_flight);
                 let command = in_flight.and_then(|all| all.get(of as usize)?.as_ref());
-                command.map(|command| Served::Command(command.number))
+                command.map(|command| Served::Command(command.record.number))
             }
             Role::Zoned | Role::Conventional(_) => None,
         };
@@ -220,24 +232,6 @@ impl Drive {
     /// Starts to record; what was recorded before is dropped. On a drive that
     /// has done nothing yet, the record covers its whole life.
     pub fn record(&mut self, limits: &RecordLimits) {
-        self.record_at(limits, Times::default());
-    }
-
-    /// As [`Drive::record`], of what touches some ranges of time, ends included, and no counters
-    /// or zone changes: at most `limit` records of each kind.
-    pub fn record_times(&mut self, ranges: &[(Nanos, Nanos)], limit: usize) {
-        let times = Times::new(ranges);
-        let (from, to) = times.ends();
-        let limits = RecordLimits {
-            zone_changes: 0,
-            from,
-            until: to.saturating_add(Nanos(1)),
-            ..RecordLimits::everything(limit)
-        };
-        self.record_at(&limits, times);
-    }
-
-    fn record_at(&mut self, limits: &RecordLimits, times: Times) {
         let records_activity = limits.activity > 0;
         self.core
             .zones
@@ -248,18 +242,11 @@ impl Drive {
         };
         let has_buffer = self.buffer.is_some();
         let has_thresholds = self.background.erases_by_thresholds();
-        let recorder = || {
-            Box::new(Recorder::new(
-                limits,
-                times.clone(),
-                has_buffer,
-                has_thresholds,
-            ))
-        };
+        let recorder = || Box::new(Recorder::new(limits, has_buffer, has_thresholds));
         self.core.recorder = records_activity.then(recorder);
         let ledger = self.core.flash.media_mut().ledger_mut();
         if records_activity {
-            ledger.record_times(limits, times);
+            ledger.record(limits);
             self.core.record_zone_counts();
             let bytes = self.buffered_bytes();
             self.core.record_buffered(bytes);

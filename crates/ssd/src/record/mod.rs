@@ -43,15 +43,43 @@ pub struct RecordLimits {
     /// ... or starts at `until` or later is neither kept nor counted, changes
     /// of zone states apart.
     pub until: Nanos,
-    /// The slowest commands that are submitted in the window, so many of those that move or look
-    /// at blocks, and as many of the others. They are known whatever else is kept.
-    pub slowest: usize,
+    /// The slowest commands that are submitted in the window. They are known whatever else is
+    /// kept.
+    pub slowest: SlowestOf,
+    /// All that touches the lives of the slowest commands is kept, also before and after the
+    /// window, and nothing else but changes of zone states.
+    pub only_slowest: bool,
+}
+
+/// Of how many commands it is known that they are the slowest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlowestOf {
+    /// Of those that move or look at blocks.
+    pub data: usize,
+    /// Of the others: zone management, flushes, reports.
+    pub management: usize,
+}
+
+impl SlowestOf {
+    /// So many of both.
+    #[must_use]
+    pub const fn both(most: usize) -> Self {
+        Self {
+            data: most,
+            management: most,
+        }
+    }
 }
 
 impl RecordLimits {
-    /// Whether what lasts from `start` to `end` touches the window.
+    /// Whether what lasts from `start` to `end` is recorded.
     pub(crate) fn touches(&self, start: Nanos, end: Nanos) -> bool {
-        start < self.until && (end > self.from || start >= self.from)
+        self.only_slowest || start < self.until && (end > self.from || start >= self.from)
+    }
+
+    /// Whether nothing that begins at `now` is recorded any more.
+    pub(crate) fn is_over(&self, now: Nanos) -> bool {
+        now >= self.until && !self.only_slowest
     }
 
     /// Records of every kind, at most `limit` of each, from the first on.
@@ -62,7 +90,11 @@ impl RecordLimits {
             activity: limit,
             from: Nanos::ZERO,
             until: Nanos::MAX,
-            slowest: 0,
+            slowest: SlowestOf {
+                data: 0,
+                management: 0,
+            },
+            only_slowest: false,
         }
     }
 
@@ -70,27 +102,33 @@ impl RecordLimits {
     #[must_use]
     pub const fn zones_only(limit: usize) -> Self {
         Self {
-            zone_changes: limit,
             activity: 0,
-            from: Nanos::ZERO,
-            until: Nanos::MAX,
-            slowest: 0,
+            ..Self::everything(limit)
+        }
+    }
+
+    /// The lives of the slowest commands: at most `limit` records of each kind at a time.
+    #[must_use]
+    pub const fn lives(slowest: SlowestOf, limit: usize) -> Self {
+        Self {
+            zone_changes: 0,
+            slowest,
+            only_slowest: true,
+            ..Self::everything(limit)
         }
     }
 }
 
-/// Times of which everything is recorded, in order and apart from each other. None: the whole
-/// window of the limits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Times of which everything is kept, in order and apart from each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Times(Vec<(Nanos, Nanos)>);
 
 impl Times {
     /// The times that are in any of some ranges, each of which includes its end.
-    pub(crate) fn new(ranges: &[(Nanos, Nanos)]) -> Self {
-        let mut sorted = ranges.to_vec();
-        sorted.sort_unstable();
+    pub(crate) fn new(mut ranges: Vec<(Nanos, Nanos)>) -> Self {
+        ranges.sort_unstable();
         let mut times: Vec<(Nanos, Nanos)> = Vec::new();
-        for (from, to) in sorted {
+        for (from, to) in ranges {
             match times.last_mut() {
                 Some(last) if from <= last.1 => last.1 = to.max(last.1),
                 _ => times.push((from, to)),
@@ -99,17 +137,10 @@ impl Times {
         Self(times)
     }
 
-    /// The first and the last of them.
-    fn ends(&self) -> (Nanos, Nanos) {
-        let first = self.0.first().map_or(Nanos::ZERO, |(from, _)| *from);
-        let last = self.0.last().map_or(Nanos::ZERO, |(_, to)| *to);
-        (first, last)
-    }
-
     /// Whether what lasts from `start` to `end` touches one of them.
     pub(crate) fn touches(&self, start: Nanos, end: Nanos) -> bool {
         let next = self.0.partition_point(|(_, to)| *to < start);
-        self.0.is_empty() || self.0.get(next).is_some_and(|(from, _)| *from <= end)
+        self.0.get(next).is_some_and(|(from, _)| *from <= end)
     }
 }
 

@@ -14,6 +14,10 @@ use super::{
 /// Records of counters for each record of another kind that may be kept.
 const COUNTERS_PER_COMMAND: usize = 4;
 
+/// No records are dropped for touching no life of a slow command where they are fewer: they fit
+/// into the cache of a core.
+const PRUNE_FROM: usize = 1 << 11;
+
 /// The zone changes of a drive that records them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ZoneLog {
@@ -26,14 +30,15 @@ pub(crate) struct ZoneLog {
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     limits: RecordLimits,
-    /// Nothing else is recorded, and no counters, if there are any.
-    times: Times,
-    pub(super) slowest: Slowest,
+    slowest: Slowest,
+    /// From how many records of a kind on those are dropped that touch no life of the slowest
+    /// commands, if only these are recorded.
+    prune_at: usize,
     pub(super) complete_until: Option<Nanos>,
     next_command: u64,
     commands: Kept<CommandRecord>,
-    /// Commands in flight, by slot of their request, and how many these are.
-    pub(super) in_flight: Vec<Option<CommandRecord>>,
+    /// Commands in flight, by slot of their request, and how many of these are to be kept.
+    pub(super) in_flight: Vec<Option<Flying>>,
     open_commands: usize,
     next_background: u64,
     background: Kept<BackgroundRecord>,
@@ -48,6 +53,14 @@ pub(crate) struct Recorder {
     has_thresholds: bool,
     /// Value of each counter, and the position of its last record.
     values: [(u64, Option<usize>); Counter::ALL.len()],
+}
+
+/// A command in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flying {
+    pub(super) record: CommandRecord,
+    /// It is to be kept.
+    is_kept: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,16 +104,11 @@ pub(super) fn take<T>(list: &mut [Option<T>], index: u32) -> Option<T> {
 }
 
 impl Recorder {
-    pub(super) fn new(
-        limits: &RecordLimits,
-        times: Times,
-        has_buffer: bool,
-        has_thresholds: bool,
-    ) -> Self {
+    pub(super) fn new(limits: &RecordLimits, has_buffer: bool, has_thresholds: bool) -> Self {
         Self {
             limits: *limits,
-            times,
             slowest: Slowest::new(limits),
+            prune_at: PRUNE_FROM,
             has_buffer,
             has_thresholds,
             complete_until: None,
@@ -123,8 +131,28 @@ impl Recorder {
         self.complete_until = Some(earliest);
     }
 
-    fn touches(&self, start: Nanos, end: Nanos) -> bool {
-        self.limits.touches(start, end) && self.times.touches(start, end)
+    /// The lives of the slowest commands, if only they are recorded and there are so many records
+    /// that the others should go.
+    pub(super) fn lives_if_full(&self, now: Nanos, spans: usize) -> Option<Times> {
+        let many = spans.max(self.commands.records.len());
+        if !self.limits.only_slowest || many < self.prune_at {
+            return None;
+        }
+        let in_flight = self.in_flight.iter().flatten();
+        Some(self.slowest.lives(now, in_flight.map(|of| &of.record)))
+    }
+
+    /// Drops what touches none of these lives, which `spans` do.
+    pub(super) fn prune(&mut self, lives: &Times, spans: usize) {
+        let is_in = |from, to: Option<Nanos>| lives.touches(from, to.unwrap_or(Nanos::MAX));
+        let commands = &mut self.commands.records;
+        commands.retain(|of| is_in(of.submitted, of.completed.map(|(at, _)| at)));
+        let left = spans.max(commands.len());
+        let background = &mut self.background.records;
+        background.retain(|of| is_in(of.start, of.end));
+        // Before the limit is reached, however little there is to drop, but ever more rarely.
+        let half_way = left.midpoint(self.limits.activity);
+        self.prune_at = left.saturating_mul(2).max(PRUNE_FROM).min(half_way);
     }
 
     /// Whether something that begins now is kept, of a kind with `kept` records
@@ -154,16 +182,11 @@ impl Recorder {
             started: None,
             completed: None,
         };
-        self.slowest.submitted(slot, &record);
-        if now >= self.limits.until {
-            return number;
-        }
-        if !self.keeps(now, self.commands.records.len() + self.open_commands) {
-            self.commands.dropped += 1;
-            return number;
-        }
-        self.open_commands += 1;
-        if let Some(lost) = put(&mut self.in_flight, slot, record) {
+        let is_due = !self.limits.is_over(now);
+        let is_kept = is_due && self.keeps(now, self.commands.records.len() + self.open_commands);
+        self.commands.dropped += u64::from(is_due && !is_kept);
+        self.open_commands += usize::from(is_kept);
+        if let Some(lost) = put(&mut self.in_flight, slot, Flying { record, is_kept }) {
             // Its slot was given back without a completion.
             self.file_command(now, lost);
         }
@@ -171,17 +194,20 @@ impl Recorder {
     }
 
     pub(super) fn completed(&mut self, now: Nanos, slot: u32, status: Status) {
-        self.slowest.completed(now, slot, status);
-        if let Some(mut record) = take(&mut self.in_flight, slot) {
-            record.completed = Some((now, status));
-            self.file_command(now, record);
+        if let Some(mut flying) = take(&mut self.in_flight, slot) {
+            flying.record.completed = Some((now, status));
+            self.slowest.completed(now, &flying.record);
+            self.file_command(now, flying);
         }
     }
 
     /// Keeps a command that has ended now, or never will.
-    fn file_command(&mut self, now: Nanos, record: CommandRecord) {
+    fn file_command(&mut self, now: Nanos, Flying { record, is_kept }: Flying) {
+        if !is_kept {
+            return;
+        }
         self.open_commands -= 1;
-        if self.touches(record.submitted, now) {
+        if self.limits.touches(record.submitted, now) {
             let dropped = self.commands.dropped;
             self.commands.add(record, self.limits.activity);
             if self.commands.dropped > dropped {
@@ -202,7 +228,8 @@ impl Recorder {
             start,
         } = *begin;
         let asked_by = self.in_flight.get(request as usize).copied().flatten();
-        if now >= self.limits.until {
+        let asked_by = asked_by.filter(|command| command.is_kept);
+        if self.limits.is_over(now) {
             return number;
         }
         if !self.keeps(now, self.background.records.len() + self.running.len()) {
@@ -213,7 +240,7 @@ impl Recorder {
                 kind,
                 zone,
                 physical,
-                command: asked_by.map(|command| command.number),
+                command: asked_by.map(|command| command.record.number),
                 is_waited_for,
                 start,
                 end: None,
@@ -253,7 +280,7 @@ impl Recorder {
 
     /// Keeps a background operation that has ended now, or never will.
     fn file_background(&mut self, now: Nanos, record: BackgroundRecord) {
-        if self.touches(record.start, now) {
+        if self.limits.touches(record.start, now) {
             let dropped = self.background.dropped;
             self.background.add(record, self.limits.activity);
             if self.background.dropped > dropped {
@@ -287,7 +314,7 @@ impl Recorder {
 
     pub(super) fn counts(&mut self, now: Nanos, counter: Counter, value: u64) {
         let (before, last) = self.values[counter as usize];
-        if before == value || now >= self.limits.until || self.times != Times::default() {
+        if before == value || now >= self.limits.until || self.limits.only_slowest {
             return;
         }
         self.values[counter as usize].0 = value;
@@ -315,9 +342,8 @@ impl Recorder {
 
     /// Power is lost: commands never complete, and background operations end here.
     pub(super) fn power_cut(&mut self, now: Nanos) {
-        self.slowest.power_cut();
-        for record in core::mem::take(&mut self.in_flight).into_iter().flatten() {
-            self.file_command(now, record);
+        for flying in core::mem::take(&mut self.in_flight).into_iter().flatten() {
+            self.file_command(now, flying);
         }
         self.tasks.clear();
         for (_, Running { mut record, .. }) in core::mem::take(&mut self.running) {
@@ -330,13 +356,13 @@ impl Recorder {
 
     /// Files what has not ended, and puts everything in order.
     pub(super) fn into_record(mut self, now: Nanos) -> Record {
-        for record in core::mem::take(&mut self.in_flight).into_iter().flatten() {
-            self.file_command(now, record);
+        for flying in core::mem::take(&mut self.in_flight).into_iter().flatten() {
+            self.file_command(now, flying);
         }
         for (_, running) in core::mem::take(&mut self.running) {
             self.file_background(now, running.record);
         }
-        let counts = self.times == Times::default();
+        let counts = !self.limits.only_slowest;
         for counter in Counter::ALL.into_iter().filter(|_| counts) {
             let (value, last) = self.values[counter as usize];
             let exists = counter.exists(self.has_buffer, self.has_thresholds);

@@ -4,64 +4,73 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use zonelab_device::Nanos;
-use zonelab_nvme::Status;
 
-use super::recorder::{put, take};
-use super::{CommandRecord, RecordLimits};
+use super::{CommandRecord, RecordLimits, Times};
 
-/// The slowest commands of a window, some of those that move or look at blocks and as many of
+/// The slowest commands of a window, some of those that move or look at blocks and some of
 /// the others. Of equal ones, the earlier count as slower.
 #[derive(Clone, Debug)]
 pub(super) struct Slowest {
-    most: usize,
+    most: [usize; 2],
     window: (Nanos, Nanos),
-    in_flight: Vec<Option<CommandRecord>>,
     /// Those with blocks, and those without, by latency.
     kept: [BTreeMap<(Nanos, Reverse<u64>), CommandRecord>; 2],
+}
+
+fn class(record: &CommandRecord) -> usize {
+    usize::from(record.op.nlb() == 0)
 }
 
 impl Slowest {
     pub(super) fn new(limits: &RecordLimits) -> Self {
         Self {
-            most: limits.slowest,
+            most: [limits.slowest.data, limits.slowest.management],
             window: (limits.from, limits.until),
-            in_flight: Vec::new(),
             kept: Default::default(),
         }
     }
 
-    pub(super) fn submitted(&mut self, slot: u32, record: &CommandRecord) {
+    /// Whether a command may come to be one of them.
+    fn can_be(&self, record: &CommandRecord) -> bool {
         let (from, until) = self.window;
-        if self.most > 0 && from <= record.submitted && record.submitted < until {
-            put(&mut self.in_flight, slot, *record);
-        } else {
-            // Its slot may have been that of one that never completed.
-            let _ = take(&mut self.in_flight, slot);
-        }
+        let is_in_window = from <= record.submitted && record.submitted < until;
+        is_in_window && self.most[class(record)] > 0
     }
 
-    pub(super) fn started(&mut self, slot: u32, at: Nanos) {
-        if let Some(Some(record)) = self.in_flight.get_mut(slot as usize) {
-            record.started = Some(at);
-        }
-    }
-
-    pub(super) fn completed(&mut self, now: Nanos, slot: u32, status: Status) {
-        let Some(mut record) = take(&mut self.in_flight, slot) else {
+    /// A command has completed at `now`.
+    pub(super) fn completed(&mut self, now: Nanos, record: &CommandRecord) {
+        if !self.can_be(record) {
             return;
-        };
-        record.completed = Some((now, status));
-        let kept = &mut self.kept[usize::from(record.op.nlb() == 0)];
-        let latency = now.saturating_sub(record.submitted);
-        kept.insert((latency, Reverse(record.number)), record);
-        if kept.len() > self.most {
+        }
+        let kept = &mut self.kept[class(record)];
+        let key = (now.saturating_sub(record.submitted), Reverse(record.number));
+        let is_full = kept.len() >= self.most[class(record)];
+        if is_full
+            && kept
+                .first_key_value()
+                .is_some_and(|(least, _)| key < *least)
+        {
+            return;
+        }
+        kept.insert(key, *record);
+        if is_full {
             let _ = kept.pop_first();
         }
     }
 
-    /// Power is lost: what is in flight never completes.
-    pub(super) fn power_cut(&mut self) {
-        self.in_flight.clear();
+    /// The lives of those that are slowest so far, and of those in flight that may be.
+    pub(super) fn lives<'a>(
+        &self,
+        now: Nanos,
+        in_flight: impl Iterator<Item = &'a CommandRecord>,
+    ) -> Times {
+        let kept = self.kept.iter().flat_map(|of| of.values());
+        let life = |record: &CommandRecord| Some((record.submitted, record.completed?.0));
+        let mut lives: Vec<_> = kept.filter_map(life).collect();
+        let open = in_flight.filter(|record| self.can_be(record));
+        let since = open.map(|record| record.submitted).min();
+        lives.push((since.unwrap_or(now), Nanos::MAX));
+        Times::new(lives)
     }
 
     /// The slowest first, those with blocks before the others.

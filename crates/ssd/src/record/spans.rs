@@ -56,7 +56,6 @@ pub struct Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SpanLog {
     limits: RecordLimits,
-    times: Times,
     /// How many spans are kept.
     room: usize,
     spans: Kept<Span>,
@@ -68,10 +67,9 @@ pub(crate) struct SpanLog {
 
 impl SpanLog {
     /// An empty log.
-    pub(crate) fn new(limits: &RecordLimits, times: Times) -> Self {
+    pub(crate) fn new(limits: &RecordLimits) -> Self {
         Self {
             limits: *limits,
-            times,
             room: limits.activity,
             spans: Kept::default(),
             dropped_from: None,
@@ -97,7 +95,7 @@ impl SpanLog {
         (start, end): (Nanos, Nanos),
         work: Work,
     ) {
-        if !self.limits.touches(start, end) || !self.times.touches(start, end) {
+        if !self.limits.touches(start, end) {
             return;
         }
         let Work { token, kind, ready } = work;
@@ -115,6 +113,17 @@ impl SpanLog {
             let earliest = self.dropped_from.map_or(start, |from| from.min(start));
             self.dropped_from = Some(earliest);
         }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.spans.records.len()
+    }
+
+    /// Leaves those that touch some times.
+    pub(crate) fn prune(&mut self, times: &Times) {
+        let records = &mut self.spans.records;
+        records.retain(|span| times.touches(span.start, span.end));
     }
 
     /// The earliest start of a span that was dropped.

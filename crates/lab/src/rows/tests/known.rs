@@ -366,3 +366,67 @@ fn a_bar_is_a_ratchet_too() {
         [Outdated::NoStatement { .. }]
     ));
 }
+
+/// A cause that says why ours is higher is none of a value that is lower.
+#[test]
+fn a_misfit_explains_one_side_if_it_says_which() {
+    let side =
+        |ours: &str| list(&LIST.replacen("cause =", &format!("ours = \"{ours}\"\ncause ="), 1));
+    for (known, ours, verdict) in [
+        ("higher", 56.0, Verdict::Misfit),
+        ("lower", 56.0, Verdict::Fail),
+        ("higher", 40.0, Verdict::Fail),
+        ("lower", 40.0, Verdict::Misfit),
+    ] {
+        let mut rows = vec![c10b(64.0, ours)];
+        let outdated = side(known).apply(&mut rows, Scope::PART);
+        assert_eq!(rows[0].verdict(), verdict, "{known} {ours}");
+        let says: Vec<_> = outdated.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            says.len(),
+            usize::from(verdict == Verdict::Fail),
+            "{says:?}"
+        );
+        assert!(
+            says.iter().all(|says| says.contains("which it is not")),
+            "{says:?}"
+        );
+    }
+    assert!(
+        Misfits::parse(
+            "m.toml",
+            &LIST.replacen("cause =", "ours = \"more\"\ncause =", 1)
+        )
+        .is_err()
+    );
+}
+
+/// The same of gaps, whose list has a figure: ours on its other side has a cause that is not known.
+#[test]
+fn a_gap_explains_the_side_of_its_figure() {
+    let text = LIST.replace(
+        "today = -0.1\n",
+        "today = -0.1\nquick = -0.5\nquick_cause = \"short\"\n",
+    );
+    let misfits = list(&text);
+    let gap = misfits.gap("C8", "it loses a third").unwrap();
+    assert!(gap.is_on_both_sides(-0.33) && !gap.is_on_both_sides(-0.05));
+    let bound = Bound::near(Kind::Drive, "kiops", 1.0);
+    let cause = |scope, ours| gap.of(scope, bound, ours, Some(-0.33)).unwrap().cause;
+    assert_eq!(cause(Scope::PART, -0.1), "not known");
+    assert_eq!(
+        cause(
+            Scope {
+                quick: true,
+                ..Scope::PART
+            },
+            -0.5
+        ),
+        "short"
+    );
+    assert!(
+        cause(Scope::PART, -0.6).contains("other side"),
+        "{}",
+        cause(Scope::PART, -0.6)
+    );
+}
