@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use zonelab_config::Override;
+use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::output::{self, MANIFEST, Manifest, Place};
+use zonelab_lab::run::Prepared;
 use zonelab_lab::session::Files;
 use zonelab_search::characterize::{
     self, Device, FORMATS, Facts, Part, Sample, Store, Verdict, suite,
@@ -16,7 +18,8 @@ use zonelab_search::evaluations;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::ProfileFiles;
-use crate::on_device::On;
+use crate::host_state::{self, HostState};
+use crate::on_device::{Ahead, On};
 use crate::report;
 use crate::results;
 use crate::session::{self, Loaded};
@@ -120,6 +123,7 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
     results::link(&place);
     let interrupted = console::interruptible("the points that run")?;
     let mut devices = Vec::new();
+    let mut host = None;
     for (subject, at) in subjects.into_iter().zip(&kept) {
         std::fs::create_dir_all(at).map_err(Failure::environment)?;
         // What was measured in real time is not the same again: who asks again wants to know.
@@ -131,7 +135,14 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
                 _ => {}
             }
         }
-        match measure(args, subject, (at, &profiles), &interrupted)? {
+        let name = subject.facts.reach.is_real().then(|| subject.name.clone());
+        let mut state = name.map(|name| (HostState::before(&name), Latency::new()));
+        let measured = measure(args, subject, (at, &profiles), &interrupted, &mut state)?;
+        if let Some((mut state, late)) = state {
+            state.after(Some(&late));
+            host = Some(state);
+        }
+        match measured {
             Some(device) => devices.push(device),
             None => {
                 let path = path.display();
@@ -144,6 +155,10 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
     let files = characterize::files(&devices, results::TOOL, &command);
     for (name, text) in &files {
         let written = dir.write(name, text.as_bytes());
+        written.map_err(Failure::environment)?;
+    }
+    if let Some(host) = &host {
+        let written = dir.write(host_state::FILE, host.to_json().as_bytes());
         written.map_err(Failure::environment)?;
     }
     dir.finish().map_err(Failure::environment)?;
@@ -284,12 +299,14 @@ fn load(files: &Files, part: &Part, how: &How) -> Result<Loaded, Failure> {
     Ok(loaded)
 }
 
-/// Measures what is not measured yet; `None`: it was interrupted.
+/// Measures what is not measured yet; `None`: it was interrupted. How late this host was in
+/// real time is added to `state`.
 fn measure(
     args: &Args,
     subject: Subject,
     (at, profiles): (&Path, &ProfileFiles<'_>),
     interrupted: &AtomicBool,
+    state: &mut Option<(HostState, Latency)>,
 ) -> Result<Option<Device>, Failure> {
     let Subject {
         name,
@@ -317,19 +334,19 @@ fn measure(
         How::Connected(remote) => On::Drive(remote),
     };
     let mut ended = Ended::Done;
+    if on.is_real() && !quiet {
+        let left = parts.iter().filter(|(part, _)| !store.has(part.id));
+        tell_ahead(&name, left.map(|(_, loaded)| loaded), &on);
+    }
     for (number, (part, loaded)) in (1..).zip(parts) {
         if store.has(part.id) {
             continue;
         }
         if !quiet {
-            let observations: Vec<String> = part.observations.iter().map(u8::to_string).collect();
-            tell!(
-                "zonelab: {name}: {number} of {many}: {} (observation {})",
-                part.title.to_lowercase(),
-                observations.join(", ")
-            );
+            tell_part(&name, (number, many), &part);
         }
-        let samples = run(loaded, &settings, &mut on)?;
+        let late = state.as_mut().map(|(_, late)| late);
+        let samples = run(loaded, &settings, &mut on, late)?;
         match samples.filter(|_| !interrupted.load(Ordering::Relaxed)) {
             Some(Ok(samples)) => {
                 let kept = store.keep(part.id, samples);
@@ -371,6 +388,34 @@ fn measure(
     }))
 }
 
+/// Says which part is measured next.
+fn tell_part(name: &str, (number, many): (usize, usize), part: &Part) {
+    let observations: Vec<String> = part.observations.iter().map(u8::to_string).collect();
+    tell!(
+        "zonelab: {name}: {number} of {many}: {} (observation {})",
+        part.title.to_lowercase(),
+        observations.join(", ")
+    );
+}
+
+/// Says how long parts take.
+fn tell_ahead<'a>(name: &str, parts: impl Iterator<Item = &'a Loaded>, on: &On) {
+    let all: Ahead = parts.map(|loaded| ahead(loaded, on)).sum();
+    tell!("zonelab: {name}: {}", all.words(&Prepared::default()));
+}
+
+/// How long a part takes.
+fn ahead(loaded: &Loaded, on: &On) -> Ahead {
+    let runs = session::runs_of(&loaded.points);
+    let points: Vec<_> = runs
+        .iter()
+        .map(|&(index, _)| &loaded.points[index])
+        .collect();
+    Ahead::of_each(&points, on.info().as_ref())
+        .into_iter()
+        .sum()
+}
+
 /// How the measurement of a drive ended.
 enum Ended {
     Done,
@@ -385,10 +430,14 @@ fn run(
     loaded: Loaded,
     settings: &session::Settings<'_>,
     on: &mut On,
+    late: Option<&mut Latency>,
 ) -> Result<Option<Result<Vec<Sample>, String>>, Failure> {
     let points = loaded.points.len();
     let finished = if on.is_real() {
         let run = session::run_in_real_time(vec![loaded], settings, on)?;
+        if let Some(late) = late {
+            late.merge(&run.lateness());
+        }
         if let Some(failure) = run.failure {
             return Ok(Some(Err(failure)));
         }

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use zonelab_device::Nanos;
 use zonelab_lab::table::Style;
 
 use crate::exit::{Exit, Failure};
@@ -68,15 +67,10 @@ impl Points {
         }
     }
 
-    /// The next point begins; it and what follows take `left` at most, if that is known.
-    pub(crate) fn begins(&self, point: &str, left: Option<Nanos>) {
-        let left = left.map(|left| {
-            let seconds = left.0.div_ceil(1_000_000_000);
-            format!(", at most {seconds} s to go")
-        });
+    /// The next point begins; `left` says how long it and what follows take.
+    pub(crate) fn begins(&self, point: &str, left: &str) {
         let number = self.bar.position() + 1;
-        let left = left.unwrap_or_default();
-        let text = format!("point {number} of {}: {point}{left}", self.count);
+        let text = format!("point {number} of {}: {point}, {left}", self.count);
         if self.prints {
             tell!("zonelab: {text}");
         }

@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use zonelab_config::Override;
 use zonelab_device::{Monotonic, Nanos};
+use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::output::{self, Manifest, Place};
-use zonelab_lab::run::{Point, PointResult, Profiles as _, RunOptions};
+use zonelab_lab::run::{Point, PointResult, Prepared, Profiles as _, RunOptions};
 use zonelab_search::evaluations;
 use zonelab_search::fit::{
     self, FitError, Known, OnProfile, Probe, Progress, Settings, Store, Subject, probes,
@@ -19,7 +19,8 @@ use zonelab_search::fit::{
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::{Files, ProfileFiles};
-use crate::on_device::On;
+use crate::host_state::{self, HostState};
+use crate::on_device::{Ahead, On, Runner};
 use crate::report;
 use crate::results;
 use crate::study::{self, How, StudyArgs};
@@ -90,9 +91,10 @@ enum Drive {
 
 /// A drive in real time: emulated, or one that is connected.
 struct InRealTime<'a> {
-    on: &'a mut On,
+    runner: Runner<'a>,
     profile: Option<OnProfile>,
-    interrupt: Arc<AtomicBool>,
+    /// How late this host was.
+    late: Latency,
 }
 
 impl Subject for InRealTime<'_> {
@@ -113,10 +115,12 @@ impl Subject for InRealTime<'_> {
             interrupted: &|| false,
             abandoned: &|| false,
         };
-        let runner = self.on.runner(&self.interrupt);
-        let mut runner = runner.ok_or_else(|| "the device is in virtual time".to_owned())?;
-        let result = runner.run(point, &options);
-        result.map_err(|error| error.to_string())
+        let result = self.runner.run(point, &options);
+        let result = result.map_err(|error| error.to_string())?;
+        if let Some(late) = &result.lateness {
+            self.late.merge(late);
+        }
+        Ok(result)
     }
 }
 
@@ -155,15 +159,26 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
     let of = (&known, probes.as_slice());
     let mut run =
         |subject: &mut dyn Subject| run(args, of, (subject, &mut store), settings, &interrupt);
+    let mut host = None;
     let fitted = match drive {
         Drive::Virtual(mut profile) => run(&mut profile),
         Drive::Real(mut on, profile) => {
-            let mut subject = InRealTime {
-                on: &mut on,
-                profile,
-                interrupt: Arc::clone(&interrupt),
-            };
-            let fitted = run(&mut subject);
+            if !args.quiet && !args.json {
+                tell!("zonelab: {}: {}", args.device, ahead(args, &probes, &on));
+            }
+            let mut state = HostState::before(&args.device);
+            let mut fitted = Ok(None);
+            if let Some(runner) = on.runner(&interrupt) {
+                let late = Latency::new();
+                let mut subject = InRealTime {
+                    runner,
+                    profile,
+                    late,
+                };
+                fitted = run(&mut subject);
+                state.after(Some(&subject.late));
+            }
+            host = Some(state);
             if let Some(lost) = on.leave() {
                 tell!("zonelab: warning: when the device was left: {lost}");
             }
@@ -181,6 +196,10 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         let written = dir.write(name, text.as_bytes());
         written.map_err(Failure::environment)?;
     }
+    if let Some(host) = &host {
+        let written = dir.write(host_state::FILE, host.to_json().as_bytes());
+        written.map_err(Failure::environment)?;
+    }
     dir.finish().map_err(Failure::environment)?;
     if args.json {
         console::print(files.first().map_or("", |(_, text)| text.as_str()))?;
@@ -194,6 +213,27 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         place.path().join("fit.html").display()
     ))?;
     Ok(Exit::Done)
+}
+
+/// How long it takes to measure, in words: as if every probe were run.
+fn ahead(args: &Args, probes: &[Probe], on: &On) -> String {
+    let repeats = args.study.repeats();
+    let each = |probe| std::iter::repeat_n(probe, repeats as usize);
+    let points: Vec<&Point> = probes
+        .iter()
+        .map(|probe| &probe.point)
+        .flat_map(each)
+        .collect();
+    let all: Ahead = Ahead::of_each(&points, on.info().as_ref())
+        .into_iter()
+        .sum();
+    let most = args.max_probes.map_or(probes.len(), |most| most as usize);
+    format!(
+        "at most {} of {} probes, {repeats} runs each; with all of them {}; candidates are computed besides",
+        most.min(probes.len()),
+        probes.len(),
+        all.words(&Prepared::default())
+    )
 }
 
 /// How long it takes at least until the next line says how many candidates were run.

@@ -9,6 +9,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use zonelab_device::Nanos;
+use zonelab_host::stats::Latency;
 
 use crate::devices::Named;
 
@@ -16,6 +18,8 @@ use crate::devices::Named;
 pub(crate) const FILE: &str = "host.json";
 /// Version of the format.
 const SCHEMA: u32 = 1;
+/// Who is so late once in a hundred times has no processor of its own.
+const LATE: Nanos = Nanos::from_us(1_000);
 
 /// What can be seen of a host, before and after a run.
 pub(crate) struct HostState {
@@ -60,9 +64,31 @@ impl HostState {
         Self { facts }
     }
 
-    /// Adds what the load is when all has been run.
-    pub(crate) fn after(&mut self) {
+    /// Adds what the load is when all has been run, in which what was due was handled so
+    /// `late`, and warns of a host that was too busy to measure.
+    pub(crate) fn after(&mut self, late: Option<&Latency>) {
         self.after_at(Path::new("/"));
+        let why = self.too_busy(late);
+        self.facts["too_busy"] = json!(why);
+        if let Some(why) = why {
+            tell!(
+                "zonelab: warning: this host was too busy to measure: {why}. What was measured is \
+                 the host as much as the drive: again, when it has nothing else to do"
+            );
+        }
+    }
+
+    /// Why what was measured says little about a drive, if it does.
+    fn too_busy(&self, late: Option<&Latency>) -> Option<String> {
+        let late = late.and_then(|late| late.percentile(99.0));
+        if let Some(late) = late.filter(|late| *late >= LATE) {
+            return Some(format!("what was due was handled {late} late (P99)"));
+        }
+        let load = self.facts.pointer("/load_before/0")?.as_f64()?;
+        let cores = self.facts.pointer("/cpu/count")?.as_u64()?;
+        (load >= cores.max(1) as f64).then(|| {
+            format!("the load was {load} on {cores} processors before anything was measured")
+        })
     }
 
     fn after_at(&mut self, root: &Path) {
@@ -305,6 +331,17 @@ mod tests {
         let words = state.words();
         assert!(words.contains("governor performance, powersave"), "{words}");
         assert!(words.contains("load 0.5 before") && words.contains("scheduler mq-deadline"));
+        // Half a runnable thread on two processors leaves one for who measures; three do not.
+        assert_eq!(state.too_busy(None), None);
+        let mut late = Latency::new();
+        (0..90).for_each(|_| late.record(Nanos::from_us(20)));
+        assert_eq!(state.too_busy(Some(&late)), None);
+        (0..10).for_each(|_| late.record(Nanos::from_us(4_000)));
+        let why = state.too_busy(Some(&late)).unwrap();
+        assert!(why.starts_with("what was due was handled ") && why.ends_with(" late (P99)"));
+        state.facts["load_before"] = json!([3.2, 1.0, 0.5]);
+        let why = state.too_busy(None).unwrap();
+        assert!(why.starts_with("the load was 3.2 on 2 processors"), "{why}");
         // A device that the kernel does not have, and names that lead elsewhere.
         for device in [
             "tcp://192.0.2.7:4420/nqn",

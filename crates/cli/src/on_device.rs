@@ -12,7 +12,9 @@ use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
 use zonelab_driver::url::Address;
 use zonelab_lab::device::{ReportedZone, Site, report_zones};
 use zonelab_lab::experiment::Via;
-use zonelab_lab::run::{self, Attached, Point, PointResult, RealError, RunOptions};
+use zonelab_lab::run::{
+    self, Attached, Point, PointResult, Prepared, Preparing, RealError, RunOptions,
+};
 use zonelab_nvme::zns::ZoneState;
 
 use crate::conditions::ConditionArgs;
@@ -407,6 +409,14 @@ impl On {
         }
     }
 
+    /// What the device is, if it is one from outside.
+    pub(crate) fn info(&self) -> Option<DeviceInfo> {
+        match self {
+            Self::Virtual | Self::Real => None,
+            Self::Drive(remote) => Some(remote.info().clone()),
+        }
+    }
+
     /// Leaves the device; why it is lost, if it is.
     pub(crate) fn leave(self) -> Option<String> {
         match self {
@@ -423,6 +433,14 @@ pub(crate) enum Runner<'a> {
 }
 
 impl Runner<'_> {
+    /// How long it took to prepare zones so far.
+    pub(crate) fn prepared(&self) -> Prepared {
+        match self {
+            Self::Emulated(_) => Prepared::default(),
+            Self::Drive(attached) => attached.prepared(),
+        }
+    }
+
     /// Runs a point.
     ///
     /// # Errors
@@ -439,8 +457,68 @@ impl Runner<'_> {
     }
 }
 
-/// How long `points` take at most; `None`: some end by what they do.
-pub(crate) fn longest<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Nanos> {
-    let each: Option<Vec<Nanos>> = points.map(Point::longest).collect();
-    Some(each?.into_iter().fold(Nanos::ZERO, Nanos::saturating_add))
+/// How long runs in real time take, as far as that is known before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    /// What is measured takes so long at most.
+    measured: Nanos,
+    /// Runs besides that end when they have done something.
+    open: usize,
+    /// What is done to zones before.
+    preparing: Preparing,
+}
+
+impl Ahead {
+    /// What each of `points` takes when they run one after another. On a device from
+    /// outside, which `info` is about, zones are prepared before.
+    pub(crate) fn of_each(points: &[&Point], info: Option<&DeviceInfo>) -> Vec<Self> {
+        let preparing = match info {
+            Some(info) => Preparing::before_each(points.iter().copied(), info),
+            None => vec![Preparing::default(); points.len()],
+        };
+        let each = points.iter().zip(preparing);
+        each.map(|(point, preparing)| {
+            let longest = point.longest();
+            Self {
+                measured: longest.unwrap_or(Nanos::ZERO),
+                open: usize::from(longest.is_none()),
+                preparing,
+            }
+        })
+        .collect()
+    }
+
+    /// In words, by what preparing zones took so far.
+    pub(crate) fn words(&self, so_far: &Prepared) -> String {
+        let seconds = |time: Nanos| time.0.div_ceil(1_000_000_000);
+        let Preparing { resets, fill_bytes } = self.preparing;
+        let mut parts = Vec::new();
+        if self.measured > Nanos::ZERO || self.open == 0 {
+            let what = if resets > 0 { " for measuring" } else { "" };
+            parts.push(format!("at most {} s to go{what}", seconds(self.measured)));
+        }
+        if self.open > 0 {
+            parts.push(format!("runs that end with their work: {}", self.open));
+        }
+        if resets > 0 {
+            let gib = fill_bytes as f64 / (1_u64 << 30) as f64;
+            let of = format!("up to {resets} resets, and {gib:.1} GiB that fill zones");
+            parts.push(match so_far.estimate(self.preparing) {
+                Some(time) => format!("about {} s for preparing zones ({of})", seconds(time)),
+                // Nobody knows the drive: the first zones will tell.
+                None => format!("and preparing zones ({of}: {gib:.0} s at 1 GiB/s)"),
+            });
+        }
+        parts.join(", ")
+    }
+}
+
+impl std::iter::Sum for Ahead {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        each.fold(Self::default(), |sum, one| Self {
+            measured: sum.measured.saturating_add(one.measured),
+            open: sum.open + one.open,
+            preparing: [sum.preparing, one.preparing].into_iter().sum(),
+        })
+    }
 }

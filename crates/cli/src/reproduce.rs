@@ -404,7 +404,8 @@ fn run_points(
     }
     let mut host = HostState::before(device);
     let run = session::run_in_real_time(loaded, settings, &mut on);
-    host.after();
+    let late = run.as_ref().ok().map(session::InRealTime::lateness);
+    host.after(late.as_ref());
     let left = on.leave();
     let run = run?;
     // A connection that is lost says more than the command that was.

@@ -6,6 +6,7 @@ use std::iter::repeat_n;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::matrix::{self, Explanation, Matrix};
@@ -16,7 +17,7 @@ pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
 use crate::console;
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
-use crate::on_device::{self, On};
+use crate::on_device::{Ahead, On};
 
 /// What every command that runs points is told.
 #[derive(clap::Args)]
@@ -203,6 +204,28 @@ fn finished(
         .collect()
 }
 
+impl InRealTime {
+    /// How late what was due was handled, over all points.
+    pub(crate) fn lateness(&self) -> Latency {
+        let mut all = Latency::new();
+        let results = self.finished.iter().flat_map(|one| &one.results);
+        let each = results.filter_map(|result| result.lateness.as_ref());
+        each.for_each(|late| all.merge(late));
+        all
+    }
+}
+
+/// The runs of points in real time, in their order: which point, and its how manyth run.
+///
+/// One repeat of all points comes after the other: what changes about the host while they run
+/// is not taken for a difference between points.
+pub(crate) fn runs_of(points: &[Point]) -> Vec<(usize, u32)> {
+    let most = points.iter().map(Point::repeats).max().unwrap_or(1);
+    let runs = (0..most).flat_map(|repeat| (0..points.len()).map(move |index| (index, repeat)));
+    runs.filter(|&(index, repeat)| repeat < points[index].repeats())
+        .collect()
+}
+
 /// A run in real time.
 pub(crate) struct InRealTime {
     pub(crate) finished: Vec<Finished>,
@@ -233,13 +256,9 @@ pub(crate) fn run_in_real_time(
         .iter()
         .flat_map(|one| one.points.iter().cloned())
         .collect();
-    // One repeat of all points after the other: what changes about the host while they
-    // run is not taken for a difference between points.
-    let most = all.iter().map(Point::repeats).max().unwrap_or(1);
-    let runs = (0..most).flat_map(|repeat| (0..all.len()).map(move |index| (index, repeat)));
-    let runs: Vec<(usize, u32)> = runs
-        .filter(|&(index, repeat)| repeat < all[index].repeats())
-        .collect();
+    let runs = runs_of(&all);
+    let points: Vec<&Point> = runs.iter().map(|&(index, _)| &all[index]).collect();
+    let ahead = Ahead::of_each(&points, on.info().as_ref());
     let progress = console::Points::new(runs.len(), settings.quiet);
     let mut gathered: Vec<BTreeMap<u32, PointResult>> = vec![BTreeMap::new(); all.len()];
     let mut failure = None;
@@ -251,9 +270,9 @@ pub(crate) fn run_in_real_time(
             seed: run::repeat_seed(settings.seed, repeat),
             ..options
         };
-        let left = runs[done..].iter().map(|&(index, _)| &all[index]);
-        let left = on_device::longest(left);
-        progress.begins(&format!("{} {}", point.series(), point.x().text), left);
+        let left: Ahead = ahead[done..].iter().copied().sum();
+        let left = left.words(&runner.prepared());
+        progress.begins(&format!("{} {}", point.series(), point.x().text), &left);
         match runner.run(point, &options) {
             Ok(result) => {
                 let kept = match repeat {

@@ -6,7 +6,7 @@ use serde_json::json;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_store::check::{self, Repaired, Report};
-use zonelab_store::{Found, LostRecord, OpenError, Options, Store};
+use zonelab_store::{Found, LostRecord, Notice, OpenError, Options, Store};
 use zonelab_target::controller::formatted;
 
 use crate::console;
@@ -94,7 +94,16 @@ pub(crate) fn drive(
     config: &DriveConfig,
     options: Options,
 ) -> Result<(Drive, Found), Failure> {
-    let (store, found) = Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    let (mut store, found) =
+        Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    let name = path.display().to_string();
+    store.tell(move |notice| match notice {
+        Notice::CannotWrite { bytes, error } => {
+            let errno = error.raw_os_error();
+            tracing::warn!(store = name, bytes, errno, "{notice}");
+        }
+        _ => tracing::warn!(store = name, "{notice}"),
+    });
     let damaged =
         |what: String| Failure::input(anyhow::anyhow!("{}: it is damaged: {what}", path.display()));
     // What a host formatted the drive to is part of its contents.

@@ -57,6 +57,7 @@ use crate::policies::Policies;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
 use phase::{PhaseMeasured, run_phase};
+pub use prepare::{Prepared, Preparing};
 pub use real::{Attached, RealError, run_point_in_real_time};
 pub use repeats::{repeat_seed, run_repeated};
 pub use result::{DriveMeasured, EndedEarly, JobMeasured, PointResult, Spread, ZoneHistory};

@@ -45,6 +45,7 @@ mod create;
 mod layout;
 mod logs;
 pub mod medium;
+mod notice;
 mod open;
 mod records;
 mod redo;
@@ -53,5 +54,6 @@ mod sums;
 
 pub use create::{Options, create, file};
 pub use medium::{File, Medium};
+pub use notice::Notice;
 pub use open::{Found, LostRecord, OpenError, open};
 pub use store::Store;

@@ -13,6 +13,7 @@ use crate::layout::{
 };
 use crate::logs;
 use crate::medium::Medium;
+use crate::notice::Notices;
 use crate::records::Records;
 use crate::redo;
 use crate::store::Store;
@@ -218,6 +219,7 @@ pub fn open<M: Medium>(
         // What was found need not be durable.
         unsynced_bytes: 1,
         failure: OnceLock::new(),
+        notices: Notices::default(),
     };
     Ok((store, found))
 }

@@ -12,6 +12,7 @@ use crate::layout::{
     encode_note, is_zero, seal,
 };
 use crate::medium::Medium;
+use crate::notice::{Notice, Notices};
 use crate::sums;
 
 /// Most bytes that are written between two synchronisations, so that what a
@@ -72,12 +73,18 @@ pub struct Store<M> {
     pub(crate) unsynced_bytes: u64,
     /// What went wrong: nothing is written any more.
     pub(crate) failure: OnceLock<String>,
+    pub(crate) notices: Notices,
 }
 
 impl<M: Medium> Store<M> {
     /// The medium, as it is now.
     pub const fn medium(&self) -> &M {
         &self.medium
+    }
+
+    /// Tells `who` when data cannot be written, once, and when it can be again.
+    pub fn tell(&mut self, who: impl FnMut(&Notice<'_>) + Send + Sync + 'static) {
+        self.notices = Notices::to(who);
     }
 
     /// Does something, unless something went wrong before.
@@ -90,9 +97,10 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// The same where a command can fail.
+    /// The same where a command about so many bytes can fail.
     fn attempt_for_host(
         &mut self,
+        bytes: u64,
         mut f: impl FnMut(&mut Self) -> io::Result<()>,
     ) -> Result<(), NotWritten> {
         if self.failure.get().is_some() {
@@ -104,6 +112,7 @@ impl<M: Medium> Store<M> {
         if is_full(&done) && self.zones.iter().any(|of| of.garbage_end > of.end) {
             done = self.sync_all().and_then(|()| f(self));
         }
+        self.notices.attempted(bytes, done.as_ref().err());
         done.map_err(|error| match is_for_want_of_space(&error) {
             true => NotWritten::Full,
             false => NotWritten::Failed,
@@ -259,6 +268,7 @@ impl<M: Medium> Store<M> {
         // It is zero there.
         if !is_zero(bytes) {
             self.put(self.layout.data_at(zone.0, offset), bytes)?;
+            self.notices.has_taken_space();
         }
         self.write_sums(zone.0, offset, bytes, false)?;
         let of = &mut self.zones[zone.0 as usize];
@@ -393,17 +403,21 @@ impl<M: Medium> Contents for Store<M> {
     }
 
     fn write(&mut self, zone: ZoneId, offset: u64, bytes: &[u8]) -> Result<(), NotWritten> {
-        self.attempt_for_host(|store| store.write_data(zone, offset, bytes))
+        self.attempt_for_host(bytes.len() as u64, |store| {
+            store.write_data(zone, offset, bytes)
+        })
     }
 
     fn write_zeroes(&mut self, zone: ZoneId, range: Range<u64>) -> Result<(), NotWritten> {
-        self.attempt_for_host(|store| store.write_zeros(zone, range.clone()))
+        self.attempt_for_host(range.end - range.start, |store| {
+            store.write_zeros(zone, range.clone())
+        })
     }
 
     fn write_unreadable(&mut self, zone: ZoneId, range: Range<u64>) -> Result<(), NotWritten> {
         // Fits: a block of a collection.
         let zeros = vec![0; (range.end - range.start) as usize];
-        self.attempt_for_host(|store| {
+        self.attempt_for_host(zeros.len() as u64, |store| {
             store.write_data(zone, range.start, &zeros)?;
             store.write_sums(zone.0, range.start, &zeros, true)
         })
@@ -448,7 +462,8 @@ impl<M: Medium> Contents for Store<M> {
         count: u32,
     ) -> Result<(), NotWritten> {
         let before = self.entry_sequence;
-        let placed = self.attempt_for_host(|store| {
+        let bytes = u64::from(count) * u64::from(self.state.lba_bytes);
+        let placed = self.attempt_for_host(bytes, |store| {
             store.entry_sequence = before;
             store.place_blocks(zone, offset_lbas, block..block + count)
         });
@@ -462,7 +477,8 @@ impl<M: Medium> Contents for Store<M> {
     }
 
     fn forget(&mut self, log: u8, blocks: Range<u32>) -> Result<(), NotWritten> {
-        self.attempt_for_host(|store| store.forget_blocks(log, blocks.clone()))
+        let bytes = u64::from(blocks.end - blocks.start) * u64::from(self.state.lba_bytes);
+        self.attempt_for_host(bytes, |store| store.forget_blocks(log, blocks.clone()))
     }
 
     fn checkpoint(&mut self, bytes: &[u8]) {

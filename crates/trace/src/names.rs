@@ -176,7 +176,21 @@ impl<'a> Names<'a> {
             (_, FlashKind::Program) => "program",
             (_, FlashKind::Erase) => "erase",
         };
-        format!("{operation} ({})", self.purpose(span))
+        let purpose = self.purpose(span);
+        match self.is_past_suspending(span) {
+            false => format!("{operation} ({purpose})"),
+            true => format!(
+                "{operation} ({purpose}; suspended {} times, and no more)",
+                span.suspends
+            ),
+        }
+    }
+
+    /// Whether the operation was suspended as often as it may be, so that what came in this
+    /// time had to wait for its end.
+    fn is_past_suspending(&self, span: &Span) -> bool {
+        let suspend = &self.config.media.suspend;
+        span.suspends > 0 && span.suspends >= suspend.max_per_operation
     }
 }
 

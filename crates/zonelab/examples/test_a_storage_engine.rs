@@ -10,7 +10,9 @@
 //! trusts the drive's acknowledgement, as many a program does. Drives keep acknowledged
 //! writes in a volatile buffer, so that the second loses records; the first never does.
 
-use zonelab::testing::{CrashFailure, CrashPlan, TestDrive, TestDriveError, at_every_crash};
+use zonelab::testing::{
+    CrashFailure, CrashPlan, CrashReport, TestDrive, TestDriveError, at_every_crash,
+};
 
 /// Why the engine failed.
 #[derive(Debug, thiserror::Error)]
@@ -84,8 +86,8 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Loses power at each command of the engine. Returns how many times it survived that.
-pub(crate) fn test(does_flush: bool) -> Result<u64, CrashFailure<EngineError>> {
+/// Loses power at each command of the engine. Returns what the losses met that it survived.
+pub(crate) fn test(does_flush: bool) -> Result<CrashReport, CrashFailure<EngineError>> {
     // What the engine said is noted here, outside of the drive.
     let work = |drive: &TestDrive, promised: &mut u64| -> Result<(), EngineError> {
         let mut log = Log::open(drive, does_flush)?;
@@ -121,7 +123,7 @@ fn main() {
         ("trusts acknowledgements", false),
     ] {
         match test(does_flush) {
-            Ok(losses) => println!("an engine that {name}: survived {losses} losses of power"),
+            Ok(report) => println!("an engine that {name}: survived {report}"),
             Err(failure) => println!("an engine that {name}: {failure}"),
         }
     }

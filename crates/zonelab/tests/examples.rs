@@ -68,7 +68,9 @@ fn random_writes_go_through_the_layer_and_are_there() {
 #[test]
 fn an_engine_that_flushes_survives_and_one_that_does_not_is_caught() {
     assert_eq!(
-        test_a_storage_engine::test(true).expect("it keeps its word"),
+        test_a_storage_engine::test(true)
+            .expect("it keeps its word")
+            .losses,
         1_000
     );
     let failure = test_a_storage_engine::test(false).expect_err("it does not");

@@ -147,10 +147,11 @@ fn faults_are_those_of_the_plan() {
     drive
         .inject("[[fault]]\non = \"append\"\ncount = 1\neffect = \"lose\"\n")
         .expect("it is a plan");
-    assert!(matches!(
-        drive.append(1, &block(2)),
-        Err(TestDriveError::NoAnswer { .. })
-    ));
+    let unanswered = drive.append(1, &block(2)).expect_err("it is lost");
+    assert!(matches!(unanswered, TestDriveError::NoAnswer { .. }));
+    let said = unanswered.to_string();
+    let lost = "a fault lost the completion of an append in zone 1 of namespace 1, submitted at ";
+    assert!(said.contains(lost), "{said}");
     let wrong = drive.inject("[[fault]]\non = \"reed\"\neffect = \"media-error\"\n");
     let Err(TestDriveSettingError::Faults(message)) = wrong else {
         panic!("{wrong:?}");
@@ -285,7 +286,7 @@ fn every_command_has_its_turn_to_lose_power() {
             Ok(())
         },
     );
-    assert_eq!(losses.expect("nothing is checked"), 30);
+    assert_eq!(losses.expect("nothing is checked").losses, 30);
     assert_eq!(seen, (0..=10).collect());
 }
 
@@ -297,4 +298,67 @@ fn a_served_drive_is_one_over_the_wire() {
     let controller = TcpController::connect(Options::new(address)).expect("it listens");
     let zoned = controller.info().namespaces[0].zoned.expect("it has zones");
     assert_eq!((zoned.zones, zoned.max_open), (64, Some(14)));
+}
+
+/// The work of a log that moves its first record, if it does.
+fn log(drive: &TestDrive, does_move: bool) -> Result<(), TestDriveError> {
+    for byte in 1..=3 {
+        drive.append(0, &block(byte))?;
+    }
+    drive.flush()?;
+    if does_move {
+        let _mark = drive.mark("move");
+        let first = drive.read(0, 1)?;
+        drive.append(1, &first)?;
+        drive.flush()?;
+    }
+    Ok(())
+}
+
+/// A crash test in which nothing was ever moved fails if that is what it is for, and else
+/// says so; one whose losses are too few to meet what the work does fails, too.
+#[test]
+fn a_crash_test_says_what_its_losses_met() {
+    let lose = |plan: CrashPlan, does_move: bool| {
+        at_every_crash::<(), TestDriveError>(
+            plan,
+            |seed| TestDrive::builder().seed(seed).build().expect("a drive"),
+            |drive, ()| log(drive, does_move),
+            |_, ()| Ok(()),
+        )
+    };
+    let plan = CrashPlan {
+        runs: 40,
+        needs: &["move"],
+        ..CrashPlan::default()
+    };
+    let failure = lose(plan, false).expect_err("nothing is moved");
+    let (kind, losses) = ("move", 40);
+    assert_eq!(failure.error, TestDriveError::NeverMet { kind, losses });
+    assert_eq!(
+        failure.to_string(),
+        "the plan failed: none of 40 losses of power came while this was under way: move"
+    );
+    let report = lose(plan, true).expect("something is moved");
+    // Seven commands in turn: four appends, two flushes and a read, three of them of the move.
+    let met = |kind| (report.under_way(kind), report.met[kind].behind);
+    assert_eq!(met("append"), (23, 34));
+    assert_eq!(met("flush"), (11, 16));
+    assert_eq!(met("move"), (16, 0));
+    let said = report.to_string();
+    assert!(
+        said.starts_with("40 losses of power; append: 23 while one was under way"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("; NEVER MET: write, reset, finish, deallocate, copy"),
+        "{said}"
+    );
+    let few = CrashPlan {
+        runs: 2,
+        ..CrashPlan::default()
+    };
+    let failure = lose(few, false).expect_err("no loss comes at the flush");
+    let (kind, losses) = ("flush", 2);
+    assert_eq!(failure.error, TestDriveError::NeverMet { kind, losses });
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use zonelab_fronts::fio::{self, Agreement, Report, Side, Verdict};
+use zonelab_fronts::fio::{self, Agreement, Report, Side, TOLERANCE_MAX, Verdict};
 use zonelab_host::fio::Plan;
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
@@ -82,6 +82,7 @@ pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Resu
     Ok(match failed {
         Some(exit) => exit,
         None if agreement.count(Verdict::Differs) > 0 => Exit::ExpectationFailed,
+        None if !agreement.is_agreed() => Exit::Environment,
         None => Exit::Done,
     })
 }
@@ -105,10 +106,11 @@ fn refuse(args: &Args) -> Result<(), Failure> {
 fn tolerance(args: &Args) -> Result<f64, Failure> {
     let percent = args.tolerance.trim_end_matches('%').trim().parse::<f64>();
     match percent {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        Ok(percent) if (0.0..=100.0 * TOLERANCE_MAX).contains(&percent) => Ok(percent / 100.0),
         _ => Err(Failure::usage(format!(
-            "--tolerance {}: a number of percent from 0 to 100, as in 3",
-            args.tolerance
+            "--tolerance {}: a number of percent from 0 to {}, as in 3",
+            args.tolerance,
+            100.0 * TOLERANCE_MAX
         ))),
     }
 }

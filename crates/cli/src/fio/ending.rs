@@ -3,7 +3,7 @@
 use serde_json::Value;
 use zonelab_fronts::fio::{self, FioRun, Report, log_files};
 use zonelab_host::fio::{Plan, Section};
-use zonelab_host::workload::AT_ONCE;
+use zonelab_host::workload::{AT_ONCE, Verified};
 use zonelab_lab::output::{self, Existing, Manifest, Place, ResultDir};
 
 use super::input::Input;
@@ -170,6 +170,32 @@ pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Says what of a job's blocks was wrong or missing.
+fn tell_verified(job: &str, verified: &Verified) {
+    let Verified {
+        operations,
+        bytes,
+        missing_bytes,
+        wrong,
+        ..
+    } = verified;
+    if let Some(first) = &verified.first_wrong {
+        tell!(
+            "zonelab: job {job}: verify: {wrong} of {operations} blocks are not what was \
+             written, first {first}"
+        );
+    }
+    if *missing_bytes > 0 {
+        tell!(
+            "zonelab: job {job}: verify: {missing_bytes} of {} bytes are missing or could not \
+             be read",
+            bytes + missing_bytes
+        );
+    } else if verified.found_nothing > 0 {
+        tell!("zonelab: job {job}: verify: nothing was there that could be verified");
+    }
+}
+
 /// Says what went wrong.
 pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
@@ -181,15 +207,8 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
                 kind.name()
             );
         }
-        if let Some(verified) = &entry.verified
-            && let Some(first) = &verified.first_wrong
-        {
-            tell!(
-                "zonelab: job {}: verify: {} of {} blocks are not what was written, first {first}",
-                entry.job.name,
-                verified.wrong,
-                verified.operations
-            );
+        if let Some(verified) = &entry.verified {
+            tell_verified(&entry.job.name, verified);
         }
         if entry.is_timeless {
             tell!(
@@ -209,9 +228,10 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
         }
         if entry.stuck > 0 {
             tell!(
-                "zonelab: job {}: {} threads waited for ever, for zones that nobody gives back",
+                "zonelab: job {}: threads that waited for ever: {}: {}",
                 entry.job.name,
-                entry.stuck
+                entry.stuck,
+                report.waited_for()
             );
         }
         if entry.operations() == 0 && entry.errors == 0 && report.lost.is_none() {

@@ -227,7 +227,7 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         ..
     } = target.run(&plan, args.seed, false, &interrupt)?;
     if let Some(host) = &mut host {
-        host.after();
+        host.after(run.lateness.as_deref());
     }
     let mut report = Report::new(file, &plan, &run, &device, args.seed);
     report.lost = report.lost.or(lost);

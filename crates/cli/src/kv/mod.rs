@@ -233,10 +233,14 @@ fn emulated(
         seed: args.seed,
         on_moment: progress.watch(&stop),
     };
-    let Alone { run, end, wear } =
-        kv::run_alone(drive, way, template, surroundings).map_err(unfit)?;
+    let Alone {
+        run,
+        end,
+        wear,
+        lost_completions,
+    } = kv::run_alone(drive, way, template, surroundings).map_err(unfit)?;
     if let Some(host) = &mut host {
-        host.after();
+        host.after(None);
     }
     progress.clear();
     if way == Way::Real && !args.quiet {
@@ -245,9 +249,9 @@ fn emulated(
     }
     let Some(result) = run else {
         let at = zonelab_config::units::fmt_duration(end.at.0);
-        return Err(unfit(format!(
-            "the store waits for ever, since {at}: completions were lost"
-        )));
+        let why = lost_completions.map_or_else(String::new, |lost| format!(": {lost}"));
+        let what = format!("{}: the store waits for ever, since {at}{why}", args.device);
+        return Err(Failure::new(Exit::Device, anyhow::anyhow!(what)));
     };
     let run = result.map_err(|error| Failure::new(Exit::Device, error))?;
     let report = Report {

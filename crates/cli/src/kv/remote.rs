@@ -50,7 +50,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
     reactor.add(&mut job, queue, CoreId(0), start);
     reactor.run();
     progress.clear();
-    host.after();
+    host.after(None);
     device
         .close()
         .and_then(devices::leave)

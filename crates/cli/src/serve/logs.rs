@@ -20,7 +20,7 @@ enum Level {
     Off,
     /// What ends the drive
     Error,
-    /// Peers that misbehave, once for each address
+    /// Peers that misbehave, once for each address, and a store that cannot be written
     Warn,
     /// Queues that hosts make, and connections that end
     Info,

@@ -140,3 +140,70 @@ fn experiments_run_under_faults_into_results_of_their_own() {
         "the command to run it again"
     );
 }
+
+/// A completion that a fault lost is what threads wait for, and not zones: of which command it
+/// was is said by every verb.
+#[test]
+fn a_completion_that_a_fault_lost_is_named() {
+    let scratch = Scratch::new("lost");
+    let lose = |on: &str| {
+        let plan = format!("[[fault]]\non = \"{on}\"\nskip = 10\ncount = 1\neffect = \"lose\"\n");
+        scratch.write("lose.toml", &plan);
+    };
+    lose("write");
+    scratch.write("fill.fio", FILL);
+    let because = "a fault lost the completion of a write in zone 0 of namespace 1, submitted at ";
+    for device in ["confznspp", "confznspp?clock=real"] {
+        let args = ["fio", "fill.fio", "--json", "--faults", "lose.toml"];
+        let output = scratch.zonelab(&[&args[..], &["--device", device]].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        assert!(
+            said.contains(&format!("threads that waited for ever: 1: {because}")),
+            "{said}"
+        );
+        assert!(!said.contains("nobody gives back"), "{said}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let job = &report["jobs"][0];
+        assert_eq!(job["error"], 5);
+        let stuck = &job["zonelab"]["stuck"];
+        assert_eq!(stuck["threads"], 1);
+        assert!(
+            stuck["waited_for"].as_str().unwrap().starts_with(because),
+            "{stuck}"
+        );
+    }
+    lose("any");
+    let kv = [
+        "kv",
+        "fillrandom",
+        "--device",
+        "confznspp",
+        "--operations",
+        "100000",
+        "--quiet",
+    ];
+    let output = scratch.zonelab(&[&kv[..], &["--faults", "lose.toml"]].concat());
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(said.contains("the store waits for ever, since "), "{said}");
+    assert!(
+        said.contains(": a fault lost the completion of a"),
+        "{said}"
+    );
+    lose("read");
+    let run = [
+        "run",
+        "reset-under-reads",
+        "--quiet",
+        "--out",
+        "r",
+        "--faults",
+        "lose.toml",
+    ];
+    let output = scratch.zonelab(&run);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let because = "jobs that wait for ever: 1: a fault lost the completion of a read in zone ";
+    assert!(said.contains(because), "{said}");
+}

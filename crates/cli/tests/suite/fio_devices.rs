@@ -675,6 +675,8 @@ fn a_changed_block_of_a_served_drive_is_found() {
     let says = "job a: verify: 1 of 257 blocks are not what was written, first 65536 bytes at \
                 offset 16777216 (zone 1): crc32c of the data: expected ";
     assert!(said.contains(says), "{said}");
+    let says = "job a: verify: 16711680 of 33554432 bytes are missing or could not be read";
+    assert!(said.contains(says), "{said}");
     let forgetful = serve(&scratch, &["--no-timing", "--data", "none"]);
     let output = fio(write, &forgetful.url(), &[]);
     assert_eq!(output.status.code(), Some(5));
@@ -760,4 +762,122 @@ fn traces_are_replayed_on_any_device() {
     );
     assert_eq!(run("confznspp?clock=real", &SMALL), simulated);
     assert_eq!(run(&url, &[]), simulated);
+}
+
+/// What was to be verified and is not there is an error, counted in bytes.
+#[test]
+fn what_is_missing_is_not_verified() {
+    let scratch = Scratch::new("fio-missing");
+    let served = serve(&scratch, &["--no-timing"]);
+    let fio = |text: &str| {
+        scratch.write("job.fio", text);
+        scratch.fio(&["job.fio", "--json", "--device", &served.url()])
+    };
+    let missing = |output: &std::process::Output| {
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let verify = &result["jobs"][0]["zonelab"]["verify"];
+        let error = result["jobs"][0]["error"].as_u64();
+        (
+            error,
+            verify["bytes"].as_u64(),
+            verify["missing_bytes"].as_u64(),
+        )
+    };
+    const ZONE: u64 = 16 << 20;
+    let write = "[a]\nrw=write\nverify=crc32c\nbs=64k\nsize=3z\nioengine=libaio\niodepth=8\n";
+    let read = "[a]\nrw=read\nverify=crc32c\nbs=64k\noffset=8z\nsize=2z\n";
+    let only = format!("{write}verify_only\n");
+    assert!(fio(write).status.success());
+    let output = fio(&only);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(missing(&output), (Some(0), Some(3 * ZONE), Some(0)));
+    let (controller, mut queue) = served.connect();
+    let size = zonelab_device::QueuePair::info(&queue).namespaces[0]
+        .zoned
+        .unwrap()
+        .zone_size_lbas;
+    let reset = Op::ZoneSend {
+        slba: Lba(size),
+        action: zonelab_nvme::zns::ZoneSendAction::RESET,
+        select_all: false,
+    };
+    assert!(run(&mut queue, reset, None).status.is_success());
+    drop((queue, controller));
+    let output = fio(&only);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert_eq!(missing(&output), (Some(84), Some(2 * ZONE), Some(ZONE)));
+    let says = "job a: verify: 16777216 of 50331648 bytes are missing or could not be read";
+    assert!(said.contains(says), "{said}");
+    // Where chance decided what was written, nobody can tell.
+    let random = only.replace("rw=write", "rw=randwrite");
+    let output = fio(&random);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("nobody knows whether that is all"), "{said}");
+    let output = fio(read);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(
+        said.contains("nothing was there that could be verified"),
+        "{said}"
+    );
+}
+
+/// Writes carry data where it is kept, as in fio, and the seed decides what.
+#[test]
+fn writes_carry_what_fio_fills_its_buffers_with() {
+    const LBA: usize = 4096;
+    let scratch = Scratch::new("fio-contents");
+    let store = ["--no-timing", "--store", "drive"];
+    let served = serve(&scratch, &store);
+    // The first blocks of zone 0 after a job.
+    let written = |more: &str| -> Vec<Vec<u8>> {
+        scratch.write(
+            "job.fio",
+            &format!("[a]\nrw=write\nbs=16k\nsize=1z\nio_size=64k\n{more}"),
+        );
+        let output = scratch.fio(&["job.fio", "--overwrite", "--device", &served.url()]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let (_controller, mut queue) = served.connect();
+        let read = |block| {
+            let op = Op::Read {
+                slba: Lba(block),
+                nlb: 1,
+            };
+            let done = run(&mut queue, op, Some(Buf::zeroed(LBA)));
+            assert!(done.status.is_success());
+            done.data.unwrap().to_vec()
+        };
+        let blocks: Vec<Vec<u8>> = (0..16).map(read).collect();
+        let reset = Op::ZoneSend {
+            slba: Lba(0),
+            action: zonelab_nvme::zns::ZoneSendAction::RESET,
+            select_all: false,
+        };
+        assert!(run(&mut queue, reset, None).status.is_success());
+        blocks
+    };
+    let random = written("");
+    let zeros = random.iter().flatten().filter(|byte| **byte == 0).count();
+    assert!(
+        zeros < 16 * LBA / 100,
+        "{zeros} bytes of {} are zero",
+        16 * LBA
+    );
+    let different: std::collections::BTreeSet<_> = random.iter().collect();
+    assert_eq!(different.len(), 16, "no two blocks are equal");
+    assert_eq!(written(""), random, "the seed decides");
+    assert!(
+        written("zero_buffers=1\n")
+            .iter()
+            .flatten()
+            .all(|byte| *byte == 0)
+    );
+    let pattern = written("buffer_pattern=0xabcd\n");
+    assert!(
+        pattern
+            .iter()
+            .all(|block| block.chunks(2).all(|pair| pair == [0xab, 0xcd]))
+    );
 }

@@ -1,6 +1,6 @@
 //! `zonelab serve --store`: killed under load, a full disk, another drive.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
@@ -215,6 +215,8 @@ fn a_full_disk_fails_writes_and_takes_nothing() {
         .args(["-rm", "sh", "-c", &script])
         .current_dir(&scratch.0);
     command.arg(served.get_program()).args(served.get_args());
+    command.args(["--log-format", "json"]);
+    command.stderr(Stdio::piped());
     let mut served = Served::start(command);
     let (_controller, mut queue) = served.connect();
     let told = append(&mut queue, |_| {});
@@ -239,6 +241,23 @@ fn a_full_disk_fails_writes_and_takes_nothing() {
     let others: Vec<_> = told.into_iter().filter(|(_, slba)| *slba >= size).collect();
     verify(&mut queue, &others);
     assert!(served.process.try_wait().unwrap().is_none());
+    // The log has that once, and when it was over.
+    let mut log = served.process.stderr.take().unwrap();
+    served.process.kill().unwrap();
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    let lines = |what: &str| said.lines().filter(|line| line.contains(what)).count();
+    let full = "bytes of a host cannot be written: No space left on device (os error 28)";
+    let (full, again) = (
+        lines(full),
+        lines("data is written again; commands that failed: "),
+    );
+    assert!((1..4).contains(&full), "{said}");
+    assert_eq!(again, full, "{said}");
+    let named = said.lines().find(|line| line.contains("cannot be written"));
+    let named = named.unwrap();
+    let all = [r#""store":"drive""#, r#""bytes":"#, r#""errno":28"#];
+    assert!(all.into_iter().all(|what| named.contains(what)), "{said}");
 }
 
 #[test]

@@ -124,11 +124,13 @@ fn on_emulated<O: Owner, S: Site>(
             .map_err(|error| error.to_string())?;
         zones.declare_full(full.clone());
     }
-    let mut runner = Runner::new(plan, &mut site, zones, settings.seed, &settings.interrupt);
+    let of_data = (settings.seed, verifies);
+    let mut runner = Runner::new(plan, &mut site, zones, of_data, &settings.interrupt);
     let run = runner.run();
     if let Some(failure) = run.failure {
         return Err(failure);
     }
+    let lost_completions = device.with_faults(|drive| drive.lost_completions());
     let queues = std::mem::take(&mut runner.queues);
     let trace = settings
         .trace
@@ -136,6 +138,7 @@ fn on_emulated<O: Owner, S: Site>(
     let snapshot = settings.saves.then(|| saved(&device)).transpose()?;
     Ok(FioRun {
         faults_struck: device.with_faults(|drive| drive.faults_struck()),
+        lost_completions,
         trace,
         snapshot,
         ..run

@@ -138,16 +138,27 @@ struct JobExtra<'a> {
     ended_zones: u64,
     flushes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stuck: Option<Stuck>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     verify: Option<Verify>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<Replay<'a>>,
     operations: Kinds,
 }
 
+/// Threads that waited for ever.
+#[derive(Serialize)]
+struct Stuck {
+    threads: u32,
+    waited_for: String,
+}
+
 /// What became of blocks that were verified.
 #[derive(Serialize)]
 struct Verify {
     total_ios: u64,
+    bytes: u64,
+    missing_bytes: u64,
     wrong: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<String>,
@@ -368,8 +379,14 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
             cleared_zones: entry.cleared_zones,
             ended_zones: entry.ended_zones,
             flushes: entry.flushes,
+            stuck: (entry.stuck > 0).then(|| Stuck {
+                threads: entry.stuck,
+                waited_for: report.waited_for(),
+            }),
             verify: entry.verified.as_ref().map(|of| Verify {
                 total_ios: of.operations,
+                bytes: of.bytes,
+                missing_bytes: of.missing_bytes,
                 wrong: of.wrong,
                 first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
             }),

@@ -23,7 +23,8 @@ mod terse;
 mod zones;
 
 pub use agreement::{
-    Agreement, EMPTY_COMMANDS, Estimated, Metric, PERCENTILES, Side, Verdict, empty_commands,
+    Agreement, EMPTY_COMMANDS, Estimated, Metric, PERCENTILES, Side, TOLERANCE_MAX, Verdict,
+    empty_commands,
 };
 pub use emulated::{empty_commands_of_emulated, run, run_in_real_time, run_over_pcie};
 pub use json::{to_json, to_json_plus};

@@ -115,8 +115,9 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
     if entry.stuck > 0 {
         let _ = writeln!(
             text,
-            "     stuck      : {} jobs waited for ever",
-            entry.stuck
+            "     stuck      : {} threads waited for ever: {}",
+            entry.stuck,
+            report.waited_for()
         );
     }
 }

@@ -10,6 +10,7 @@ use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
 use zonelab_host::workload::{JobSpec, Verified};
 use zonelab_nvme::Status;
+use zonelab_ssd::faults::LostCompletions;
 
 use super::run::{FioRun, ThreadResult};
 
@@ -44,6 +45,9 @@ pub struct Report<'a> {
     /// Why the device is gone, or failed between the jobs: what is reported is
     /// what was done until then.
     pub lost: Option<String>,
+    /// Completions that faults have lost: threads that waited for ever waited for these, or
+    /// for what those who did hold.
+    pub lost_completions: Option<LostCompletions>,
     /// The entries, in the order of the file.
     pub entries: Vec<Entry<'a>>,
 }
@@ -122,6 +126,7 @@ impl<'a> Report<'a> {
             lateness: run.lateness.clone(),
             interrupted: run.interrupted,
             lost: run.failure.clone(),
+            lost_completions: run.lost_completions.clone(),
             entries,
         }
     }
@@ -136,6 +141,15 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn stuck(&self) -> u32 {
         self.entries.iter().map(|entry| entry.stuck).sum()
+    }
+
+    /// What threads that waited for ever waited for.
+    #[must_use]
+    pub fn waited_for(&self) -> String {
+        match &self.lost_completions {
+            Some(lost) => format!("{lost}; a `timeout` of the fault ends such a command"),
+            None => "for zones that nobody gives back".to_owned(),
+        }
     }
 }
 
@@ -240,7 +254,7 @@ impl<'a> Entry<'a> {
     #[must_use]
     pub const fn error(&self) -> u32 {
         match (self.errors, self.first_error, self.too_late) {
-            (0, ..) if self.is_cut_off => EIO,
+            (0, ..) if self.is_cut_off || self.stuck > 0 => EIO,
             (0, ..) => 0,
             (_, Some(_), _) => EIO,
             (_, None, Some(_)) => ETIMEDOUT,

@@ -22,6 +22,7 @@ use zonelab_lab::trace::PointTrace;
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::HostCosts;
+use zonelab_ssd::faults::LostCompletions;
 use zonelab_ssd::record::RecordLimits;
 
 /// How to run.
@@ -61,6 +62,8 @@ pub struct FioRun {
     pub failure: Option<String>,
     /// How often faults have struck.
     pub faults_struck: u64,
+    /// Completions that they have lost, if threads may wait for these.
+    pub lost_completions: Option<LostCompletions>,
     /// The trace, if it was asked for.
     pub trace: Option<Box<PointTrace>>,
     /// The drive's state at the end, if it was wanted.
@@ -80,12 +83,14 @@ pub fn run_on<S: Site>(
     seed: u64,
     interrupt: &Arc<AtomicBool>,
 ) -> FioRun {
-    Runner::new(plan, site, zones, seed, interrupt).run()
+    Runner::new(plan, site, zones, (seed, true), interrupt).run()
 }
 
 pub(super) struct Runner<'a, S> {
     plan: &'a Plan,
     interrupt: &'a Arc<AtomicBool>,
+    /// Whether the device keeps what is written.
+    keeps_data: bool,
     site: &'a mut S,
     zones: SharedZones,
     /// The same for threads of their own, if jobs have them here.
@@ -157,7 +162,7 @@ impl<'a, S: Site> Runner<'a, S> {
         plan: &'a Plan,
         site: &'a mut S,
         zones: ZoneTable,
-        seed: u64,
+        (seed, keeps_data): (u64, bool),
         interrupt: &'a Arc<AtomicBool>,
     ) -> Self {
         let (zones, table) = match S::HAS_THREADS {
@@ -173,6 +178,7 @@ impl<'a, S: Site> Runner<'a, S> {
         Self {
             plan,
             interrupt,
+            keeps_data,
             site,
             zones,
             table,
@@ -216,6 +222,7 @@ impl<'a, S: Site> Runner<'a, S> {
             interrupted: self.interrupt.load(Ordering::Relaxed),
             failure,
             faults_struck: 0,
+            lost_completions: None,
             trace: None,
             snapshot: None,
         }
@@ -353,6 +360,7 @@ impl<'a, S: Site> Runner<'a, S> {
     fn told(&mut self, planned: &PlannedJob, signals: &Signals) -> Told {
         let mut spec = planned.spec.clone();
         spec.start = self.start_of(planned);
+        spec.contents = spec.contents.filter(|_| self.keeps_data);
         let whom = |is_asked: bool| match planned.exit_what {
             _ if !is_asked => Vec::new(),
             ExitWhat::Group => vec![signals.of_group(planned.group)],

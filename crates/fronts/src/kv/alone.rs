@@ -8,7 +8,7 @@ use zonelab_lab::device::{OverPcie, endpoint_of};
 use zonelab_lab::kv::{KvJob, KvRun, KvTemplate, Surroundings, Wear};
 use zonelab_lab::run::STORE_DEPTH;
 use zonelab_sim::{Emulated, HostCosts};
-use zonelab_ssd::faults::FaultyDrive;
+use zonelab_ssd::faults::{FaultyDrive, LostCompletions};
 
 /// How a store reaches an emulated drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Alone {
     pub end: RunEnd,
     /// How often blocks of the flash were erased.
     pub wear: Wear,
+    /// Completions that faults have lost, if the store may wait for these.
+    pub lost_completions: Option<LostCompletions>,
 }
 
 /// Runs a workload alone on `drive`. What the drive does is added to `surroundings`.
@@ -104,5 +106,6 @@ fn ended<O: Owner>(job: KvJob, end: RunEnd, owner: &O) -> Alone {
         run: job.into_run(),
         end,
         wear: owner.with_drive(|drive| Wear::of(&drive.flash().erase_counts())),
+        lost_completions: owner.with_faults(|drive| drive.lost_completions()),
     }
 }

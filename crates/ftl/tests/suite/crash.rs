@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::support::layer::{Fuse, Machine, Main, Shadow, seeds::each_seed};
+use crate::support::met::Met;
 use zonelab_device::{Buf, Lba, Op};
 use zonelab_ftl::Start;
 use zonelab_host::Rng;
@@ -16,6 +17,7 @@ const CUTS: u32 = 25;
 
 #[test]
 fn what_was_flushed_survives() {
+    let met = Met::default();
     each_seed("--test crash what_was_flushed_survives", 400, |seed| {
         let mut rng = Rng::new(seed, 0);
         let config = layer::any_drive(&mut rng);
@@ -52,7 +54,10 @@ fn what_was_flushed_survives() {
             let clients = layer::clients(&shadow, blocks, programs, workers, 400, &mut rng);
             let most_events = [60, 600, 6000][rng.below(3) as usize];
             let fuse = Fuse::after(rng.below(most_events), rng.next_u64());
-            machine.run(mounted, &fuse, clients);
+            let before = machine_resets(&machine);
+            let ended = machine.run(mounted, &fuse, clients);
+            met.add(&ended.metrics(), machine_resets(&machine) - before);
+            drop(ended);
             match fuse.is_lost() {
                 true => cuts += 1,
                 // All ended before: what was not flushed is lost with the next mount,
@@ -66,6 +71,11 @@ fn what_was_flushed_survives() {
             }
         }
     });
+    met.is_enough();
+}
+
+fn machine_resets(machine: &Machine) -> u64 {
+    machine.drive.with_drive(|drive| drive.totals().resets)
 }
 
 /// Programs write the same blocks at the same time: whichever write the map shows last is

@@ -6,6 +6,7 @@ use super::trace::ReplayOptions;
 use super::value::Amount;
 use crate::stats::Latency;
 use crate::workload::Tolerates;
+use crate::workload::contents::Contents;
 use crate::workload::distribution::Distribution;
 
 impl Default for JobOptions {
@@ -72,6 +73,7 @@ impl Default for JobOptions {
             verify_fatal: false,
             verify_only: false,
             do_verify: true,
+            contents: Contents::default(),
             initial_zone_reset: false,
             append: false,
             finish: false,

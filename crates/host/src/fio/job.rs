@@ -5,12 +5,14 @@ use super::options::{self, Treatment};
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
     share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
+    zero_buffers,
 };
 use super::text::{Origin, Setting};
 use super::trace::ReplayOptions;
 use super::value::{self, Amount, Wrong, wrong};
 use crate::verify::{Method, Pattern};
 use crate::workload::Tolerates;
+use crate::workload::contents::{Contents, Filler};
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
 
@@ -150,6 +152,8 @@ pub(super) struct JobOptions {
     pub(super) verify_fatal: bool,
     pub(super) verify_only: bool,
     pub(super) do_verify: bool,
+    /// `zero_buffers`, `buffer_pattern`, `refill_buffers` and `scramble_buffers`.
+    pub(super) contents: Contents,
     pub(super) initial_zone_reset: bool,
     pub(super) append: bool,
     pub(super) finish: bool,
@@ -246,6 +250,9 @@ impl JobOptions {
             "do_verify" => &mut self.do_verify,
             "verify_fatal" => &mut self.verify_fatal,
             "verify_only" => &mut self.verify_only,
+            "refill_buffers" => &mut self.contents.refill,
+            "scramble_buffers" => &mut self.contents.scramble,
+            "zero_buffers" => return Some(zero_buffers(value, &mut self.contents.fill)),
             // fio saves by default, and job files for it say so or not.
             "verify_state_save" | "verify_state_load" => {
                 return Some(no_verify_state(name, value));
@@ -343,6 +350,9 @@ impl JobOptions {
                 value::bounded(text, kb_base, 0, 1 << 30).map(|n| self.verify_interval = n)
             }
             "verify_backlog" => writes(text).map(|n| self.verify_backlog = n),
+            "buffer_pattern" => {
+                verify_pattern(text).map(|p| self.contents.fill = Filler::Pattern(p))
+            }
             "max_open_zones" => open_zones(text).map(|n| self.max_open_zones = n),
             "job_max_open_zones" => open_zones(text).map(|n| self.job_max_open_zones = n),
             _ => return None,

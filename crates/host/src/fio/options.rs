@@ -39,7 +39,8 @@ const fn also(name: &'static str, aliases: &'static [&'static str]) -> OptionInf
 const DRIVE: &str = "there is one drive, and no file system on it";
 const HOST: &str = "the host is modelled, not used";
 const PRIORITY: &str = "commands have no priorities";
-const DATA: &str = "contents of buffers do not matter to the drive";
+const DATA: &str =
+    "buffers are filled at random, with zeros (zero_buffers) or with a pattern (buffer_pattern)";
 const VERIFY: &str = "every block carries the number of its write, and all are read back";
 const DUMP: &str = "the message says what was expected and found";
 const SUBMIT: &str = "commands are submitted one by one, and completions taken as they come";
@@ -129,6 +130,10 @@ const USED: &[OptionInfo] = &[
     used("verify_fatal"),
     used("verify_only"),
     used("do_verify"),
+    used("zero_buffers"),
+    used("refill_buffers"),
+    used("scramble_buffers"),
+    used("buffer_pattern"),
     used("verify_state_save"),
     used("verify_state_load"),
     used("initial_zone_reset"),
@@ -284,10 +289,6 @@ const NO_MEANING: &[(&str, &[&str])] = &[
     (
         DATA,
         &[
-            "zero_buffers",
-            "refill_buffers",
-            "scramble_buffers",
-            "buffer_pattern",
             "buffer_compress_percentage",
             "buffer_compress_chunk",
             "dedupe_percentage",

@@ -7,6 +7,7 @@ use super::value::{self, Wrong, wrong};
 use crate::softfinish::SoftFinish;
 use crate::verify::{Method, Pattern, VALID_PATTERNS};
 use crate::workload::Tolerates;
+use crate::workload::contents::Filler;
 use crate::workload::distribution::Distribution;
 
 pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
@@ -69,6 +70,17 @@ const OTHER_METHODS: &[&str] = &[
 
 pub(super) fn verify_pattern(text: &str) -> Result<Pattern, Wrong> {
     Pattern::parse(text).map_err(|error| wrong(error.to_string(), VALID_PATTERNS))
+}
+
+/// Zeros, or what else there is.
+pub(super) fn zero_buffers(text: Option<&str>, fill: &mut Filler) -> Result<(), Wrong> {
+    let is_on = value::switch(text)?;
+    match (is_on, &*fill) {
+        (true, _) => *fill = Filler::Zeros,
+        (false, Filler::Zeros) => *fill = Filler::Random,
+        (false, _) => {}
+    }
+    Ok(())
 }
 
 /// States of verification are neither saved nor loaded.

@@ -125,6 +125,9 @@ pub struct Verify {
     pub passes: u64,
     /// Which of several threads that write.
     pub thread: u16,
+    /// Bytes that a job which only reads finds if nothing of them is lost; `None`: that is
+    /// not known.
+    pub expected_bytes: Option<u64>,
 }
 
 impl Verify {
@@ -140,6 +143,7 @@ impl Verify {
             is_fatal: false,
             passes: 1,
             thread: 0,
+            expected_bytes: None,
         }
     }
 
@@ -294,7 +298,7 @@ fn first_difference(chunk: &[u8], expected: &[u8]) -> Option<String> {
 }
 
 /// Bytes by SplitMix64, eight at a time.
-fn fill_random(bytes: &mut [u8], seed: u64) {
+pub(crate) fn fill_random(bytes: &mut [u8], seed: u64) {
     let mut state = seed;
     for word in bytes.chunks_mut(8) {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

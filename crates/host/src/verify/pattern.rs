@@ -76,7 +76,7 @@ impl Pattern {
     }
 
     /// Fills the chunk at `offset` bytes.
-    pub(super) fn fill(&self, chunk: &mut [u8], offset: u64) {
+    pub(crate) fn fill(&self, chunk: &mut [u8], offset: u64) {
         let mut once = self.bytes.clone();
         for at in &self.offsets {
             once[*at..at + 8].copy_from_slice(&offset.to_le_bytes());

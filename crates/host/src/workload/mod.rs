@@ -19,6 +19,7 @@
 //! ([`directed::Flow`]), a confidence interval ([`Stop::confidence`]).
 
 pub mod blocks;
+pub mod contents;
 pub mod directed;
 pub mod distribution;
 mod job;
@@ -37,6 +38,7 @@ use zonelab_nvme::Status;
 use crate::rate::{Counting, Limit};
 use crate::stats::OpKind;
 use crate::verify::Verify;
+use contents::Contents;
 use latency::LatencyGoals;
 use record::Recording;
 
@@ -97,6 +99,9 @@ pub struct JobSpec<W = Work> {
     /// Its writes carry contents that can be checked, and are read back; or what
     /// it reads is checked. Of work in directions that moves data.
     pub verify: Option<Box<Verify>>,
+    /// What its writes carry, unless they are verified; `None`: they bring no data, since
+    /// nobody keeps it.
+    pub contents: Option<Contents>,
 }
 
 impl<W> JobSpec<W> {
@@ -122,6 +127,7 @@ impl<W> JobSpec<W> {
             sleep_slack: Nanos::ZERO,
             recording: Recording::default(),
             verify: None,
+            contents: None,
         }
     }
 }
@@ -147,6 +153,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             sleep_slack,
             recording,
             verify,
+            contents,
         } = spec;
         Self {
             name,
@@ -167,6 +174,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             sleep_slack,
             recording,
             verify,
+            contents,
         }
     }
 }

@@ -786,3 +786,65 @@ fn the_documents_list_is_true() {
     let used: BTreeSet<&str> = used.map(|option| option.name).collect();
     assert_eq!(listed, used);
 }
+
+/// What a job that verifies only has to find: what the job that wrote has left, as far as
+/// that follows from its options.
+#[test]
+fn what_is_to_be_verified_follows_from_the_job_that_wrote() {
+    let jobs = [
+        ("rw=write\nsize=2z", Some(30)),
+        ("rw=write\nsize=2z\nio_size=100k", Some(7)),
+        ("rw=write\nsize=2z\nnumber_ios=20", Some(20)),
+        ("rw=write\nsize=2z\nloops=2", Some(30)),
+        // Three zones' worth into two: 15 blocks in the first and 3 in the second.
+        ("rw=write\nsize=2z\nio_size=3z", Some(18)),
+        (
+            "rw=write\nsize=1z\nnumjobs=2\noffset_increment=1z",
+            Some(15),
+        ),
+        ("rw=write\nsize=2z\nnumjobs=2\nio_size=160k", Some(20)),
+        ("rw=write\nsize=2z\nnumjobs=2", None),
+        ("rw=randwrite\nsize=2z", None),
+        ("rw=write\nsize=2z\nruntime=5", None),
+        ("rw=write\nsize=2z\nbs=64k", None),
+        ("rw=rw\nsize=2z", None),
+    ];
+    for (options, blocks) in jobs {
+        let plan = plan(&format!(
+            "[a]\nbs=16k\nverify=crc32c\nverify_only\n{options}\n"
+        ));
+        let verify = plan.jobs[0].spec.verify.as_deref().expect("it verifies");
+        let bytes = blocks.map(|blocks: u64| blocks << 14);
+        assert_eq!(verify.expected_bytes, bytes, "{options}");
+        let warned = plan
+            .warnings
+            .iter()
+            .any(|of| of.to_string().contains("verify_only"));
+        assert_eq!(warned, bytes.is_none(), "{options}: {:?}", plan.warnings);
+    }
+}
+
+#[test]
+fn buffers_are_filled_as_their_options_say() {
+    use zonelab_host::workload::contents::{Contents, Filler};
+    let of = |options: &str| {
+        plan(&format!("[a]\nrw=write\n{options}\n")).jobs[0]
+            .spec
+            .contents
+            .clone()
+    };
+    assert_eq!(of(""), Some(Contents::default()));
+    assert_eq!(of("zero_buffers=1").expect("data").fill, Filler::Zeros);
+    assert_eq!(of("zero_buffers").expect("data").fill, Filler::Zeros);
+    assert_eq!(
+        of("zero_buffers=1\nzero_buffers=0").expect("data").fill,
+        Filler::Random
+    );
+    let pattern = of("zero_buffers=1\nbuffer_pattern=0xab")
+        .expect("data")
+        .fill;
+    assert!(matches!(pattern, Filler::Pattern(_)));
+    let refilled = of("refill_buffers=1\nscramble_buffers=0").expect("data");
+    assert!(refilled.refill && !refilled.scramble);
+    assert!(refused("[a]\nrw=write\nbuffer_pattern=%x\n").contains("buffer_pattern"));
+}

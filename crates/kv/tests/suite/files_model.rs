@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::support::{Cut, End, Machine, any_small, each_seed};
+use crate::support::{Cut, End, Machine, Met, any_small, each_seed};
 use futures_util::future::join_all;
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
@@ -476,6 +476,7 @@ fn files_are_what_a_map_says() {
 
 #[test]
 fn synced_files_survive_losses_of_power() {
+    let met = RefCell::new(Met::default());
     each_seed("synced_files_survive_losses_of_power", 400, |seed| {
         let mut rng = Rng::new(seed, 3);
         let drive = any_small(&mut rng);
@@ -515,7 +516,9 @@ fn synced_files_survive_losses_of_power() {
                 End::Cut => is_new = is_new && !was_formatted(&mut machine, &config),
             }
         }
+        met.borrow_mut().add(machine.met);
     });
+    met.into_inner().is_enough();
 }
 
 /// Whether a file system can be mounted.

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::support::lsm::{any_options, any_roomy, key_of, value_of};
-use crate::support::{Cut, End, Machine, each_seed};
+use crate::support::{Cut, End, Machine, Met, each_seed};
 use futures_util::future::join_all;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
@@ -380,6 +380,7 @@ fn new_history(keys: u64) -> History {
 
 #[test]
 fn clients_see_one_store_that_survives_losses_of_power() {
+    let met = RefCell::new(Met::default());
     each_seed("clients_see_one_store", 200, |seed| {
         let mut rng = Rng::new(seed, 0);
         let drive = any_roomy(&mut rng);
@@ -416,7 +417,9 @@ fn clients_see_one_store_that_survives_losses_of_power() {
                 key.check();
             }
         }
+        met.borrow_mut().add(machine.met);
     });
+    met.into_inner().is_enough();
 }
 
 /// The checker itself: answers that no store can have given.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::support::lsm::{Op, any_options, any_roomy, value_of};
-use crate::support::{Cut, End, Machine, each_seed};
+use crate::support::{Cut, End, Machine, Met, each_seed};
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
 use zonelab_kv::Content;
@@ -139,6 +139,7 @@ async fn client(
 
 #[test]
 fn what_was_synced_survives_losses_of_power_and_nothing_has_a_gap() {
+    let met = RefCell::new(Met::default());
     each_seed("what_was_synced_survives", 700, |seed| {
         let mut rng = Rng::new(seed, 0);
         let drive = any_roomy(&mut rng);
@@ -175,5 +176,7 @@ fn what_was_synced_survives_losses_of_power_and_nothing_has_a_gap() {
         }
         let last = machine.run(|io| client(io, config, options, history, Vec::new()));
         last.expect("the drive works");
+        met.borrow_mut().add(machine.met);
     });
+    met.into_inner().is_enough();
 }

@@ -12,6 +12,7 @@ use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 use zonelab_ssd::config::{DataStore, DriveConfig};
+use zonelab_ssd::faults::LostCompletions;
 
 use super::sharers::Sharers;
 use super::specs::Thread;
@@ -35,6 +36,8 @@ pub(super) struct PhaseEnd {
     pub(super) at: Nanos,
     /// Jobs that wait for something that cannot happen any more.
     pub(super) stuck_jobs: u32,
+    /// What they wait for, if faults have lost it.
+    pub(super) lost: Option<LostCompletions>,
 }
 
 /// What the jobs of a phase, or of several, measured.
@@ -63,15 +66,15 @@ impl PhaseEnd {
             jobs,
             stores,
             stuck_jobs,
+            lost,
             ..
         } = self;
         check_time(&jobs)?;
         if stuck_jobs > 0 {
-            let why = match has_faults {
-                true => ": completions were lost; give those faults a timeout",
-                false => "",
-            };
-            return Err(format!("{stuck_jobs} jobs wait for ever{why}"));
+            let why = lost.map_or_else(String::new, |lost| {
+                format!(": {lost}; a `timeout` of the fault ends such a command")
+            });
+            return Err(format!("jobs that wait for ever: {stuck_jobs}{why}"));
         }
         let failures: Vec<JobFailure> = jobs.iter().filter_map(failure).collect();
         if let (false, Some(failure)) = (has_faults, failures.first()) {
@@ -222,6 +225,7 @@ pub(super) fn run_phase<R: Reached>(
         from,
         at: end.at,
         stuck_jobs: end.stuck_jobs,
+        lost: owner.with_faults(|drive| drive.lost_completions()),
     })
 }
 

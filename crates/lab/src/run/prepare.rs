@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use zonelab_device::{
-    Command, Completion, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueuePair, Tag, ZonedInfo,
+    Command, Completion, DeviceInfo, Lba, NamespaceId, NamespaceInfo, Nanos, Op, QueuePair, Tag,
+    ZonedInfo,
 };
+use zonelab_host::workload::contents::Contents;
 use zonelab_host::workload::{JobSpec, Shared, Work, WorkloadJob, WriteWork};
-use zonelab_host::{Job, NextWake, Rng};
+use zonelab_host::{Clock as _, Job, NextWake, Rng};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
+use super::Point;
 use crate::device::{Site, report_zones, run_alone, runs_of};
 
 /// Commands in flight while zones are filled.
@@ -21,9 +24,91 @@ const FILL_DEPTH: u32 = 8;
 /// Bytes of a command that fills a zone, if the device takes as much.
 const FILL_BYTES: u32 = 256 << 10;
 
+/// What is done to zones before points, or was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preparing {
+    /// Zones that are reset, at most: those that are empty already are not.
+    pub resets: u64,
+    /// Bytes that are written to fill zones.
+    pub fill_bytes: u64,
+}
+
+impl Preparing {
+    /// What is done before each of `points` when they run one after another on a device
+    /// from outside.
+    pub fn before_each<'p>(
+        points: impl IntoIterator<Item = &'p Point>,
+        info: &DeviceInfo,
+    ) -> Vec<Self> {
+        let zone_bytes = |nsid| {
+            let namespace = info.namespace(nsid)?;
+            Some(namespace.zoned?.zone_capacity_lbas * u64::from(namespace.lba_bytes))
+        };
+        let mut preparation = Preparation::default();
+        let before = |point: &Point| {
+            let full = point.full_on(info);
+            let mut ahead = Self::default();
+            for (nsid, zone) in point.zones_on(info) {
+                let wanted_full = full.contains(&(nsid, zone));
+                if wanted_full && preparation.filled.contains(&(nsid, zone)) {
+                    continue;
+                }
+                preparation.filled.remove(&(nsid, zone));
+                ahead.resets += 1;
+                if wanted_full {
+                    ahead.fill_bytes += zone_bytes(nsid).unwrap_or(0);
+                    preparation.filled.insert((nsid, zone));
+                }
+            }
+            preparation.changed(&point.changed_on(info));
+            ahead
+        };
+        points.into_iter().map(before).collect()
+    }
+}
+
+impl std::iter::Sum for Preparing {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        each.fold(Self::default(), |sum, one| Self {
+            resets: sum.resets + one.resets,
+            fill_bytes: sum.fill_bytes + one.fill_bytes,
+        })
+    }
+}
+
+/// How long it took to prepare zones so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// What was done.
+    pub done: Preparing,
+    /// How long resets took.
+    pub resetting: Nanos,
+    /// How long it took to fill zones.
+    pub filling: Nanos,
+}
+
+impl Prepared {
+    /// How long it takes to do what is ahead, by that; `None`: zones are to be filled, and
+    /// none has been yet.
+    #[must_use]
+    pub fn estimate(&self, ahead: Preparing) -> Option<Nanos> {
+        let part = |took: Nanos, done: u64, ahead: u64| match (done, ahead) {
+            (_, 0) => Some(0),
+            (0, _) => None,
+            _ => u64::try_from(u128::from(took.0) * u128::from(ahead) / u128::from(done)).ok(),
+        };
+        let filling = part(self.filling, self.done.fill_bytes, ahead.fill_bytes)?;
+        // Zones that are empty need none, and a few resets take no time that matters.
+        let resetting = part(self.resetting, self.done.resets, ahead.resets).unwrap_or(0);
+        Some(Nanos(filling.saturating_add(resetting)))
+    }
+}
+
 /// What is known of the zones of a device from the points before.
 #[derive(Default)]
 pub(super) struct Preparation {
+    /// How long it took so far.
+    pub(super) prepared: Prepared,
     /// Zones that were filled for a point, and that no job has changed since.
     filled: BTreeSet<(NamespaceId, u32)>,
 }
@@ -73,13 +158,23 @@ impl Preparation {
                     fill.push(zone);
                 }
             }
+            let clock = site.real_clock();
+            let (began, resets) = (clock.now(), reset.len() as u64);
             self.reset(site, nsid, zoned, reset, interrupt)?;
+            let reset_at = clock.now();
+            let bytes = zoned.zone_capacity_lbas * u64::from(namespace.lba_bytes);
+            let fill_bytes = bytes * fill.len() as u64;
             for zones in runs_of(&fill) {
                 // No zone has the highest number.
                 let range = *zones.start()..zones.end() + 1;
                 fill_zones(site, nsid, &namespace, range, interrupt)?;
                 self.filled.extend(zones.map(|zone| (nsid, zone)));
             }
+            let prepared = &mut self.prepared;
+            prepared.resetting += reset_at.saturating_sub(began);
+            prepared.filling += clock.now().saturating_sub(reset_at);
+            let done = [prepared.done, Preparing { resets, fill_bytes }];
+            prepared.done = done.into_iter().sum();
         }
         Ok(())
     }
@@ -142,6 +237,7 @@ fn fill_zones<S: Site>(
     let spec = JobSpec {
         namespace: nsid,
         queue_depth: FILL_DEPTH,
+        contents: Some(Contents::default()),
         ..JobSpec::new("fill", work)
     };
     let shared = Shared {

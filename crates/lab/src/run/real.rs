@@ -20,7 +20,7 @@ use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, DriveModel};
 
 use super::phase::{PhaseEnd, PhaseMeasured, STORE_DEPTH, rng_within};
-use super::prepare::Preparation;
+use super::prepare::{Preparation, Prepared};
 use super::specs::{Shape, Thread, specs, stores};
 use super::{DriveMeasured, Point, PointResult, RunError, RunOptions, ZONE_HISTORY_LIMIT};
 use crate::device::InRealTime;
@@ -103,6 +103,11 @@ impl<'a, S: Site> Attached<'a, S> {
         }
     }
 
+    /// How long it took to prepare zones so far.
+    pub fn prepared(&self) -> Prepared {
+        self.preparation.prepared
+    }
+
     /// Runs a point: resets what it uses, writes the zones that have to be full, and runs
     /// its phases.
     ///
@@ -174,9 +179,10 @@ impl<S: Site> Phases<'_, S> {
             if S::is_lost(self.site.device()) {
                 return Err(failed("the device is gone".to_owned()));
             }
-            let end = end.map_err(failed)?;
+            let mut end = end.map_err(failed)?;
             ended = end.at;
             let drive = self.emulated;
+            end.lost = drive.and_then(|drive| drive.with_faults(|of| of.lost_completions()));
             let wear =
                 || drive.map(|drive| drive.with_drive(|of| Wear::of(&of.flash().erase_counts())));
             let of_phase = end.measured(&templates, &wear, self.has_faults);
@@ -282,6 +288,7 @@ fn phase_end(ended: Ended<Output>, stores: Vec<String>) -> PhaseEnd {
         from: Nanos::ZERO,
         at: ended.at,
         stuck_jobs: 0,
+        lost: None,
     };
     let mut stores = stores.into_iter();
     for output in ended.outputs {

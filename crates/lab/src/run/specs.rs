@@ -4,6 +4,7 @@ use zonelab_config::Problem;
 use zonelab_device::{DeviceInfo, NamespaceInfo, Nanos, ZonedInfo};
 use zonelab_host::rate::out_of_step;
 use zonelab_host::workload::blocks::BlockRange;
+use zonelab_host::workload::contents::Contents;
 use zonelab_host::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
 use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
 use zonelab_ssd::Drive;
@@ -70,7 +71,8 @@ pub(super) fn specs(templates: &[&JobTemplate], shape: &Shape) -> Result<Vec<Thr
             continue;
         }
         for thread in 0..template.threads {
-            let spec = spec(template, thread, shape)?;
+            let mut spec = spec(template, thread, shape)?;
+            spec.contents = shape.keeps_data.then(Contents::default);
             let delay = out_of_step(thread, period(&spec, shape));
             specs.push(Thread {
                 spec,

@@ -368,3 +368,43 @@ fn zone_history_and_summary_are_as_documented() {
         "{summary}"
     );
 }
+
+/// Reads that come while an erasure has used up its suspends wait for its end, and are told
+/// so; with suspends left, nobody waits for an erasure that long.
+#[test]
+fn an_erasure_that_has_used_up_its_suspends_is_named() {
+    let waited = |most: u32| {
+        let mut points = example();
+        let most = format!("media.suspend.max_per_operation={most}");
+        let sets = overrides(&[
+            "media.channel_arbitration=ready",
+            "media.die_queue=read-first",
+            "media.suspend.erase=true",
+            "media.suspend.overhead=5us",
+            &most,
+        ]);
+        for point in &mut points {
+            point.set_drive(&sets).expect("settings of a drive");
+        }
+        let mut longest: Option<(String, Nanos)> = None;
+        for trace in traces(traced(points, ALL, 2)) {
+            let waits = trace.waits().into_iter().filter_map(|(_, waits)| waits);
+            let erases = waits.flat_map(|waits| waits.blocked_by);
+            let erases = erases.filter(|(by, _)| by.starts_with("erase ("));
+            longest = longest
+                .into_iter()
+                .chain(erases)
+                .max_by_key(|(_, time)| *time);
+        }
+        longest.expect("reads meet erasures")
+    };
+    let (by, time) = waited(2);
+    assert_eq!(
+        by,
+        "erase (reset of zone 3; suspended 2 times, and no more)"
+    );
+    assert!(time > Nanos::from_us(1_000), "{time}");
+    let (by, time) = waited(10_000);
+    assert!(!by.contains("no more"), "{by}");
+    assert!(time < Nanos::from_us(100), "{time}");
+}

@@ -245,7 +245,11 @@ pub(super) fn blocks_of(command: &Command, zones: &Zones) -> Option<(u64, u64)> 
 }
 
 /// First and last zone that a command touches, if its namespace exists.
-fn zones_of(command: &Command, blocks: Option<(u64, u64)>, zones: &Zones) -> Option<(u32, u32)> {
+pub(super) fn zones_of(
+    command: &Command,
+    blocks: Option<(u64, u64)>,
+    zones: &Zones,
+) -> Option<(u32, u32)> {
     let zone_of = |lba| zones.zone_of(Lba(lba)).map(|zone| zone.0);
     let mine = zones.namespace(command.nsid)?.zones();
     let last_zone = mine.end.saturating_sub(1);

@@ -8,7 +8,11 @@ use zonelab_device::{
 use zonelab_nvme::zns::ZoneState;
 
 use super::applied::Faults;
-use super::{CannotFail, Effect, FaultId, FaultPlan, PowerCycle, Standing, Swallowed};
+use super::armed::{blocks_of, zones_of};
+use super::{
+    CannotFail, Effect, FaultId, FaultPlan, LostCompletion, LostCompletions, PowerCycle, Standing,
+    Swallowed, Trigger,
+};
 use crate::config::DriveConfig;
 use crate::drive::{ControlError, Drive};
 use crate::interface::{DriveModel, FaultTarget};
@@ -191,8 +195,27 @@ impl<D: FaultTarget> FaultyDrive<D> {
     /// Who takes them has them: [`FaultyDrive::power_cut`] ends only the others.
     pub fn take_swallowed(&mut self) -> Vec<Swallowed> {
         let faults = self.faults.as_mut();
-        faults.map_or_else(Vec::new, |faults| {
-            std::mem::take(&mut faults.pending.swallowed)
+        faults.map_or_else(Vec::new, |faults| faults.pending.take_swallowed())
+    }
+
+    /// Completions that were lost for good and that nobody has taken
+    /// ([`Self::take_swallowed`]); `None`: there are none.
+    #[must_use]
+    pub fn lost_completions(&self) -> Option<LostCompletions> {
+        let swallowed = &self.faults.as_ref()?.pending.swallowed;
+        let (first, _) = swallowed.first()?;
+        let (command, zones) = (&first.command, self.drive.zones());
+        let is_zoned = zones.namespace(command.nsid)?.conventional().is_none();
+        let touched = zones_of(command, blocks_of(command, zones), zones);
+        let zone = touched.map(|(zone, _)| zones.in_namespace(ZoneId(zone)).1.0);
+        Some(LostCompletions {
+            count: swallowed.len(),
+            first: LostCompletion {
+                command: Trigger::name_of(&command.op),
+                namespace: command.nsid,
+                zone: zone.filter(|_| is_zoned),
+                submitted: first.submitted,
+            },
         })
     }
 

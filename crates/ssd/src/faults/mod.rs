@@ -70,7 +70,7 @@ use crate::config::DriveConfig;
 use crate::zones::{Namespace, Zones};
 
 pub use drive::FaultyDrive;
-pub use outcome::{CannotFail, PowerCycle, Swallowed};
+pub use outcome::{CannotFail, LostCompletion, LostCompletions, PowerCycle, Swallowed};
 pub use write::Value;
 
 /// One million: always.
@@ -304,6 +304,17 @@ impl Trigger {
         ("close", Self::Close),
         ("report", Self::Report),
     ];
+
+    /// What a command is called: the name of the trigger that it sets off and few others do.
+    #[must_use]
+    pub fn name_of(op: &Op) -> &'static str {
+        let mut narrow_last = Self::BY_NAME.iter().rev();
+        let found = narrow_last.find(|(_, trigger)| trigger.is_set_off_by(op));
+        found.map_or("command", |(name, _)| match *name {
+            "any" => "command",
+            name => name,
+        })
+    }
 
     /// Whether a command sets it off.
     #[must_use]

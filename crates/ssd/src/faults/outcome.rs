@@ -1,6 +1,8 @@
 //! What faults and losses of power leave for whoever asks, and why zones cannot fail.
 
-use zonelab_device::{Buf, Nanos, QueueId, Tag};
+use std::fmt;
+
+use zonelab_device::{Buf, NamespaceId, Nanos, QueueId, Tag};
 use zonelab_nvme::zns::ZoneState;
 
 use crate::zones::Change;
@@ -57,6 +59,55 @@ pub enum CannotFail {
         /// The state asked for.
         to: ZoneState,
     },
+}
+
+/// Completions that faults have lost for good: whoever waits for one waits for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostCompletions {
+    /// How many.
+    pub count: usize,
+    /// The first of them.
+    pub first: LostCompletion,
+}
+
+/// A completion that a fault has lost for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostCompletion {
+    /// What its command was, as faults name it.
+    pub command: &'static str,
+    /// The namespace that it was for.
+    pub namespace: NamespaceId,
+    /// The first zone that it touched, counted from the start of the namespace; `None`:
+    /// it touched none, or the namespace has none.
+    pub zone: Option<u32>,
+    /// When it was submitted.
+    pub submitted: Nanos,
+}
+
+impl fmt::Display for LostCompletions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, first } = self;
+        match count {
+            1 => write!(f, "a fault lost the completion of {first}"),
+            _ => write!(f, "faults lost {count} completions, the first of {first}"),
+        }
+    }
+}
+
+impl fmt::Display for LostCompletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let article = if self.command == "append" { "an" } else { "a" };
+        write!(f, "{article} {}", self.command)?;
+        if let Some(zone) = self.zone {
+            write!(f, " in zone {zone}")?;
+        }
+        let Self {
+            namespace: NamespaceId(nsid),
+            submitted,
+            ..
+        } = self;
+        write!(f, " of namespace {nsid}, submitted at {submitted}")
+    }
 }
 
 /// A command that was carried out, and whose completion was lost for good.

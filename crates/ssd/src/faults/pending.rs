@@ -19,7 +19,7 @@ pub(super) struct Pending {
     pub(super) waiting: VecDeque<Waiting>,
     /// Commands whose completions were lost for good: a host that resets the
     /// controller ends them.
-    pub(super) swallowed: Vec<Swallowed>,
+    pub(super) swallowed: Vec<(Marked, Option<Buf>)>,
 }
 
 /// A command in flight with an effect on its completion.
@@ -31,6 +31,14 @@ pub(super) struct Marked {
     pub(super) command: Command,
     pub(super) submitted: Nanos,
     pub(super) effect: Effect,
+}
+
+impl Marked {
+    /// The command as whoever ends it needs it.
+    pub(super) fn swallowed(self, data: Option<Buf>) -> Swallowed {
+        let Self { queue, tag, .. } = self;
+        Swallowed { queue, tag, data }
+    }
 }
 
 /// A command that came while the drive was not ready.
@@ -91,6 +99,14 @@ impl Pending {
             .iter()
             .position(|marked| marked.queue == queue && marked.tag == tag)?;
         Some(self.marked.swap_remove(at))
+    }
+
+    /// Takes the commands whose completions were lost for good.
+    pub(super) fn take_swallowed(&mut self) -> Vec<Swallowed> {
+        let swallowed = std::mem::take(&mut self.swallowed).into_iter();
+        swallowed
+            .map(|(marked, data)| marked.swallowed(data))
+            .collect()
     }
 
     /// Keeps a completion until `at`, which becomes its time.

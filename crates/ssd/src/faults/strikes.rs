@@ -158,13 +158,8 @@ impl<D: FaultTarget> FaultyDrive<D> {
             }
             Effect::Lose { timeout } => {
                 let Some(timeout) = timeout.filter(|_| !self.host_has_timeouts) else {
-                    let Completion {
-                        queue, tag, data, ..
-                    } = completion;
-                    return faults
-                        .pending
-                        .swallowed
-                        .push(Swallowed { queue, tag, data });
+                    let swallowed = &mut faults.pending.swallowed;
+                    return swallowed.push((marked, completion.data));
                 };
                 completion.status = Status::ABORTED_BY_HOST;
                 completion.result = 0;
@@ -221,7 +216,7 @@ impl<D: FaultTarget> FaultyDrive<D> {
         let Self { drive, faults, .. } = self;
         let faults = Faults::of(faults, drive.zones());
         let loss = drive.power_cut(now, off, faults.armed.seed());
-        let mut aborted = std::mem::take(&mut faults.pending.swallowed);
+        let mut aborted = faults.pending.take_swallowed();
         for lost in loss.lost {
             faults.pending.unmark(lost.queue, lost.tag);
             aborted.push(Swallowed {

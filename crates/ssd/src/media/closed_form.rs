@@ -235,5 +235,6 @@ const fn work(token: u32, op: &FlashOp, ready: Nanos) -> Work {
         token,
         kind: op.kind,
         ready,
+        suspends: 0,
     }
 }

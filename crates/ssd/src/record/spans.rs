@@ -39,6 +39,8 @@ pub struct Span {
     pub start: Nanos,
     /// Until when.
     pub end: Nanos,
+    /// How often the flash operation had been suspended before.
+    pub suspends: u32,
 }
 
 /// What the flash knows of a booking besides its time.
@@ -50,6 +52,8 @@ pub struct Work {
     pub kind: FlashKind,
     /// See [`Span::ready`].
     pub ready: Nanos,
+    /// See [`Span::suspends`].
+    pub suspends: u32,
 }
 
 /// The spans of a drive that records them.
@@ -98,7 +102,12 @@ impl SpanLog {
         if !self.limits.touches(start, end) {
             return;
         }
-        let Work { token, kind, ready } = work;
+        let Work {
+            token,
+            kind,
+            ready,
+            suspends,
+        } = work;
         let span = Span {
             resource,
             cause,
@@ -107,6 +116,7 @@ impl SpanLog {
             ready,
             start,
             end,
+            suspends,
         };
         self.spans.add(span, self.room);
         if self.spans.dropped > 0 {

@@ -323,6 +323,7 @@ fn spans_show_what_a_read_waits_for() {
         ready,
         start,
         end,
+        suspends: 0,
     };
     let zero = Nanos::ZERO;
     let second = ERASE + ERASE;

@@ -219,6 +219,7 @@ fn a_read_suspends_an_erase() {
         ready: us(ready),
         start: us(start),
         end: us(end),
+        suspends: 0,
     };
     let (unit, channel) = (Resource::Unit(0), Resource::Channel(0));
     assert_eq!(
@@ -227,7 +228,10 @@ fn a_read_suspends_an_erase() {
             span(unit, FlashKind::Erase, 0, 0, 1_005),
             span(unit, FlashKind::Read, 1_000, 1_005, 1_065),
             span(channel, FlashKind::Read, 1_065, 1_065, 1_090),
-            span(unit, FlashKind::Erase, 1_005, 1_065, 3_570),
+            Span {
+                suspends: 1,
+                ..span(unit, FlashKind::Erase, 1_005, 1_065, 3_570)
+            },
         ]
     );
 }

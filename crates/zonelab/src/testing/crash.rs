@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{TestDrive, TestDriveError};
+use super::{CrashReport, TestDrive, TestDriveError};
 
 /// At which commands power is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub struct CrashPlan {
     pub runs: u64,
     /// Only the run with this number: what a [`CrashFailure`] names, to look at it.
     pub only: Option<u64>,
+    /// What losses of power have to meet while it is under way, or the test fails: commands
+    /// as faults name them (`"reset"`), and what the work marks ([`TestDrive::mark`]). What
+    /// the work is seen to do when no power is lost (changes, and marks) has to be met anyway.
+    pub needs: &'static [&'static str],
 }
 
 impl Default for CrashPlan {
@@ -23,6 +27,7 @@ impl Default for CrashPlan {
             seed: 1,
             runs: 1_000,
             only: None,
+            needs: &[],
         }
     }
 }
@@ -38,6 +43,9 @@ impl CrashPlan {
     }
 }
 
+/// What fails if losses did not meet what they should.
+const PLAN: &str = "the plan";
+
 /// A loss of power that the work did not survive, or a failure without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashFailure<E> {
@@ -47,7 +55,8 @@ pub struct CrashFailure<E> {
     pub command: u64,
     /// The seed of the drive.
     pub seed: u64,
-    /// What failed: `"the work"`, or `"the check"`.
+    /// What failed: `"the work"`, `"the check"`, or `"the plan"`, whose losses did not meet
+    /// what they should.
     pub what: &'static str,
     /// What it said.
     pub error: E,
@@ -68,6 +77,7 @@ impl<E: fmt::Display> fmt::Display for CrashFailure<E> {
                 "power lost at command {command}, seed {seed}: {what} failed: {error} \
                  (again: ZONELAB_CRASH_RUN={run})"
             ),
+            None if *what == PLAN => write!(f, "the plan failed: {error}"),
             None => write!(f, "without a loss of power, {what} failed: {error}"),
         }
     }
@@ -84,17 +94,20 @@ impl<E: fmt::Debug + fmt::Display> std::error::Error for CrashFailure<E> {}
 /// * `check` opens what `work` left on the drive, and says whether it is as the notes
 ///   have it.
 ///
-/// Returns how many losses of power there were.
+/// Returns how many losses of power there were, and what they met: commands of which kind
+/// were under way, and which had come to their end. A test that never loses power while data
+/// is moved says nothing about moving it.
 ///
 /// # Errors
-/// The first run that failed: `work` without a loss of power (or after it, with
+/// Something that losses have to meet ([`CrashPlan::needs`]) was never met, or the first run
+/// that failed: `work` without a loss of power (or after it, with
 /// another error than that), or `check`. [`CrashFailure`] says how to see it again.
 pub fn at_every_crash<N: Default, E: From<TestDriveError>>(
     plan: CrashPlan,
     mut make: impl FnMut(u64) -> TestDrive,
     mut work: impl FnMut(&TestDrive, &mut N) -> Result<(), E>,
     mut check: impl FnMut(&TestDrive, &N) -> Result<(), E>,
-) -> Result<u64, CrashFailure<E>> {
+) -> Result<CrashReport, CrashFailure<E>> {
     let failed = |what, error| CrashFailure {
         run: None,
         command: 0,
@@ -105,14 +118,18 @@ pub fn at_every_crash<N: Default, E: From<TestDriveError>>(
     let drive = make(plan.seed);
     let before = drive.commands();
     let mut notes = N::default();
+    drive.state().journal.begin();
     work(&drive, &mut notes).map_err(|error| failed("the work", error))?;
     let commands = drive.commands() - before;
+    let mut report = CrashReport {
+        done: drive.state().journal.done().clone(),
+        ..CrashReport::default()
+    };
     check(&drive, &notes).map_err(|error| failed("the check", error))?;
     let runs = match plan.only {
         Some(run) => run..run.saturating_add(1),
         None => 0..plan.runs,
     };
-    let mut losses = 0;
     for run in runs.filter(|_| commands > 0) {
         let seed = plan.seed.wrapping_add(run);
         let command = command_of(run, plan.runs, commands);
@@ -124,6 +141,7 @@ pub fn at_every_crash<N: Default, E: From<TestDriveError>>(
             error,
         };
         let drive = make(seed);
+        drive.state().journal.begin();
         drive.lose_power_in(command);
         let mut notes = N::default();
         let result = work(&drive, &mut notes);
@@ -132,11 +150,17 @@ pub fn at_every_crash<N: Default, E: From<TestDriveError>>(
             result.map_err(|error| failed("the work", error))?;
             drive.lose_power();
         }
-        losses += 1;
+        report.add(drive.state().journal.last());
         drive.restart();
         check(&drive, &notes).map_err(|error| failed("the check", error))?;
     }
-    Ok(losses)
+    let missing = report.missing(plan.needs);
+    if let (None, Some(kind)) = (plan.only, missing) {
+        let losses = report.losses;
+        let error = TestDriveError::NeverMet { kind, losses };
+        return Err(failed(PLAN, error.into()));
+    }
+    Ok(report)
 }
 
 /// The command of a run: each in turn, or some of many.

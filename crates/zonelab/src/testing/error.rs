@@ -2,6 +2,7 @@
 
 use zonelab_device::{Nanos, RejectReason};
 use zonelab_nvme::Status;
+use zonelab_ssd::faults::LostCompletions;
 
 /// Why an operation did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,12 +18,23 @@ pub enum TestDriveError {
     /// [`TestDrive::restart`](super::TestDrive::restart).
     #[error("the drive has lost power")]
     PowerLost,
-    /// A fault swallowed the completion, and nothing else is under way: the command
-    /// would wait for ever. It may have been carried out.
-    #[error("the drive does not answer any more: at {at} nothing is under way")]
+    /// A fault lost the completion, and nothing else is under way: the command
+    /// would wait for ever. It was carried out.
+    #[error("the drive does not answer any more: at {at} nothing is under way{}", because(.lost))]
     NoAnswer {
         /// The time on the drive's clock.
         at: Nanos,
+        /// What faults have lost, this completion among it.
+        lost: Option<LostCompletions>,
+    },
+    /// No loss of power of a crash test came while something of this kind was under way, so
+    /// that the test says nothing about it.
+    #[error("none of {losses} losses of power came while this was under way: {kind}")]
+    NeverMet {
+        /// A command, as faults name it, or what the work has marked.
+        kind: &'static str,
+        /// Losses of power.
+        losses: u64,
     },
     /// Data is no whole number of blocks, or none.
     #[error("{bytes} bytes are no whole blocks of {block_bytes} bytes, from 1 to {most}")]
@@ -45,6 +57,11 @@ pub enum TestDriveError {
     /// The drive did not take the command.
     #[error("the drive did not take the command: {0}")]
     Rejected(RejectReason),
+}
+
+fn because(lost: &Option<LostCompletions>) -> String {
+    let lost = lost.as_ref();
+    lost.map_or_else(String::new, |lost| format!("; {lost}"))
 }
 
 /// Why there is no drive of that kind.

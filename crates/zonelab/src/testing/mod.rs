@@ -40,6 +40,7 @@
 mod builder;
 mod crash;
 mod error;
+mod met;
 mod ops;
 #[cfg(feature = "target")]
 mod served;
@@ -57,6 +58,7 @@ use zonelab_ssd::{Drive, DriveModel as _};
 pub use builder::TestDriveBuilder;
 pub use crash::{CrashFailure, CrashPlan, at_every_crash};
 pub use error::{TestDriveError, TestDriveSettingError};
+pub use met::{CrashReport, Mark, MetCount};
 pub use ops::{Started, ZoneReport};
 #[cfg(feature = "target")]
 pub use served::{ServeError, ServedDrive};

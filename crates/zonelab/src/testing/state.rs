@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
 use zonelab_host::Rng;
-use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::faults::{FaultPlan, FaultyDrive, Trigger};
 use zonelab_ssd::{Drive, DriveModel as _};
 
 use super::TestDriveError;
+use super::met::Journal;
 
 /// Events of the drive, at most, between the command at which power is lost and the loss.
 const EVENTS_MAX: u64 = 12;
@@ -37,6 +38,10 @@ pub(super) struct State {
     next_tag: u32,
     done: BTreeMap<u32, Completion>,
     seed: u64,
+    /// What is under way, for who asks what a loss of power met.
+    pub(super) journal: Journal,
+    /// What the next loss meets is noted already.
+    is_noted: bool,
     /// Scratch.
     completions: Vec<Completion>,
 }
@@ -58,6 +63,8 @@ impl State {
             next_tag: 0,
             done: BTreeMap::new(),
             seed,
+            journal: Journal::default(),
+            is_noted: false,
             completions: Vec::new(),
         }
     }
@@ -73,6 +80,7 @@ impl State {
             .submit(self.now, QueueId(0), Tag(tag), Command::new(op), data)
             .map_err(|rejected| TestDriveError::Rejected(rejected.reason))?;
         self.commands += 1;
+        self.journal.begins(tag, Trigger::name_of(&op));
         self.notice_losses();
         if !self.is_on {
             return Err(TestDriveError::PowerLost);
@@ -104,7 +112,8 @@ impl State {
                 };
             }
             if !self.next_event() {
-                return Err(TestDriveError::NoAnswer { at: self.now });
+                let lost = self.drive.lost_completions();
+                return Err(TestDriveError::NoAnswer { at: self.now, lost });
             }
         }
     }
@@ -123,6 +132,7 @@ impl State {
         self.now = to.max(self.now);
         self.drive.advance(self.now, &mut self.completions);
         for completion in self.completions.drain(..) {
+            self.journal.ends(completion.tag.0);
             self.done.insert(completion.tag.0, completion);
         }
         self.notice_losses();
@@ -134,6 +144,9 @@ impl State {
         if std::mem::replace(&mut self.power_cycles, cycles) != cycles {
             self.is_on = false;
             self.losses += 1;
+            if !std::mem::take(&mut self.is_noted) {
+                self.journal.loses();
+            }
             self.crash_in = None;
             self.done.clear();
         }
@@ -146,6 +159,9 @@ impl State {
 
     /// Power is lost somewhere in what comes next of the drive's work.
     fn lose_power_soon(&mut self) {
+        // However far it gets, the program never hears of it: it is under way.
+        self.journal.loses();
+        self.is_noted = true;
         let mut rng = Rng::new(self.seed, self.commands);
         for _ in 0..rng.below(EVENTS_MAX) {
             if !self.next_event() {

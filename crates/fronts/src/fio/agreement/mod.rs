@@ -10,7 +10,8 @@
 //! ([`Confidence`](zonelab_host::stats::Confidence)), percentiles by their
 //! ranks, as much wider as the latencies depend on each other. What lies within
 //! the tolerance with its whole interval agrees, what lies outside with its whole
-//! interval differs, and the rest is not decided: a longer run would tell.
+//! interval differs, and the rest is not decided: a longer run would tell. Where the way adds
+//! so much that more than [`TOLERANCE_MAX`] would be tolerated, nothing can be said.
 
 mod empty;
 mod estimate;
@@ -34,6 +35,9 @@ pub const PERCENTILES: [f64; 4] = [50.0, 95.0, 99.0, 99.9];
 /// that bounds what the way to a device adds to a command.
 const OF_EMPTY: f64 = 99.0;
 
+/// Share of a value that can be tolerated at most for a verdict to say anything.
+pub const TOLERANCE_MAX: f64 = 0.25;
+
 /// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
@@ -54,6 +58,9 @@ pub enum Verdict {
     Differs,
     /// They are known too badly to tell.
     Undecided,
+    /// The way to a device takes so long, or the host is so busy, that nearly any
+    /// difference would be tolerated.
+    Unjudged,
 }
 
 /// Two devices, and what they make of one metric of one job.
@@ -138,6 +145,14 @@ impl Agreement {
             sides,
             tolerance,
         })
+    }
+
+    /// Whether the devices are the same, as far as this machine can tell: something agrees,
+    /// nothing differs, and nothing could not be judged.
+    #[must_use]
+    pub fn is_agreed(&self) -> bool {
+        let not = [Verdict::Differs, Verdict::Unjudged].map(|of| self.count(of));
+        self.count(Verdict::Agrees) > 0 && not == [0, 0]
     }
 
     /// Lines of that verdict.
@@ -232,7 +247,13 @@ impl Line {
             difference,
             tolerated,
             // Only one of them did anything at all.
-            verdict: difference.map_or(Verdict::Differs, |of| verdict(of, tolerated)),
+            verdict: match difference {
+                None => Verdict::Differs,
+                Some(_) if tolerated.iter().any(|share| share.abs() > TOLERANCE_MAX) => {
+                    Verdict::Unjudged
+                }
+                Some(of) => verdict(of, tolerated),
+            },
         }
     }
 }

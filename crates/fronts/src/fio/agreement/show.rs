@@ -7,7 +7,7 @@ use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::Direction;
 use zonelab_lab::table::{Column, Style, Table, number};
 
-use super::{Agreement, Estimated, Line, Metric, Side, Verdict};
+use super::{Agreement, Estimated, Line, Metric, Side, TOLERANCE_MAX, Verdict};
 
 /// Version of the JSON.
 const SCHEMA: u32 = 1;
@@ -43,6 +43,7 @@ impl Verdict {
             Self::Agrees => "agrees",
             Self::Differs => "DIFFERS",
             Self::Undecided => "undecided",
+            Self::Unjudged => "cannot be judged here",
         }
     }
 }
@@ -77,14 +78,28 @@ impl Agreement {
                 let _ = writeln!(text, "  what was due was late by {late}");
             }
         }
-        let [agree, differ, undecided] =
-            [Verdict::Agrees, Verdict::Differs, Verdict::Undecided].map(|of| self.count(of));
+        let [agree, differ, undecided, unjudged] = [
+            Verdict::Agrees,
+            Verdict::Differs,
+            Verdict::Undecided,
+            Verdict::Unjudged,
+        ]
+        .map(|of| self.count(of));
         let _ = writeln!(
             text,
             "{agree} agree within {}, {differ} differ, {undecided} undecided (a longer run \
              would tell)",
             percent(self.tolerance)
         );
+        if unjudged > 0 {
+            let _ = writeln!(
+                text,
+                "{unjudged} cannot be judged here: an empty command takes so long, or so much \
+                 longer now and then, that more than {} would be tolerated (a host with nothing \
+                 else to do, a shorter way, or longer commands would tell)",
+                percent(TOLERANCE_MAX)
+            );
+        }
         text
     }
 
@@ -99,6 +114,7 @@ impl Agreement {
             "agree": self.count(Verdict::Agrees),
             "differ": self.count(Verdict::Differs),
             "undecided": self.count(Verdict::Undecided),
+            "unjudged": self.count(Verdict::Unjudged),
         });
         let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
         text.push('\n');

@@ -1,6 +1,7 @@
 //! Small drives, and programs of tasks that lose power in the middle.
 
 pub(crate) mod layer;
+pub(crate) mod met;
 pub(crate) mod seeds;
 
 use std::cell::{Cell, RefCell};

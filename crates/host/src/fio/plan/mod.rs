@@ -429,6 +429,7 @@ impl Planner {
         let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;
         Ok(JobSpec {
             verify,
+            contents: Some(options.contents.clone()),
             namespace: self.plan.namespace,
             queue_depth: if options.is_synchronous() {
                 1

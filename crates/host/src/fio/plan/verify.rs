@@ -56,9 +56,10 @@ impl Planner {
             return Err(origin.problem("verify_pattern", what, "leave out %o, or append"));
         }
         let interval_bytes = self.verify_interval(section, method, work)?;
-        let mut passes = 1;
+        let (mut passes, mut expected_bytes) = (1, None);
         if options.verify_only && writes {
-            self.only(section, work, stop)?;
+            expected_bytes = self.left_by(section, work, stop);
+            self.only(section, thread, work, stop, expected_bytes)?;
         } else if writes && options.do_verify {
             passes = options.loops;
             self.once(section, thread, stop);
@@ -73,6 +74,7 @@ impl Planner {
             passes,
             // Numbers of threads are less than that of all: 4096.
             thread: number as u16,
+            expected_bytes,
         })))
     }
 
@@ -119,15 +121,57 @@ impl Planner {
         }
     }
 
-    /// Makes a job that reads of one that writes.
+    /// Bytes that a job which writes leaves in its zones; `None`: chance or time decides.
+    fn left_by(&self, section: &Section, work: &DirectedWork, stop: &Stop) -> Option<u64> {
+        let options = &section.options;
+        let [None, Some(flow), None] = &work.flows else {
+            return None;
+        };
+        let (block, lba_bytes) = (u64::from(flow.sizes.min), self.device.lba_bytes);
+        let capacity = self.device.zoned.zone_capacity_lbas;
+        let is_drawn = work.pattern != Pattern::Sequential || work.early_reset.is_some();
+        let is_even = flow.sizes.min == flow.sizes.max && capacity.is_multiple_of(block);
+        if is_drawn || !is_even || work.hole_lbas > 0 || stop.runtime.is_some() {
+            return None;
+        }
+        let of_bytes = stop.bytes.map(|bytes| bytes.div_ceil(block * lba_bytes));
+        let blocks = of_bytes.into_iter().chain(stop.operations).min()?;
+        let zones = u64::from(work.zones.end - work.zones.start);
+        let per_zone = capacity / block;
+        let all = zones * per_zone;
+        let is_shared = options.numjobs > 1 && self.device.resolve(options.offset_increment) == 0;
+        let written = match is_shared {
+            true => blocks.checked_mul(u64::from(options.numjobs))?,
+            false => blocks,
+        };
+        let left = match (written / per_zone, written % per_zone) {
+            _ if written <= all || !work.repeats && !is_shared => written.min(all),
+            _ if is_shared => return None,
+            // Zones were written again, the last of them in part.
+            (_, 0) => all,
+            (_, rest) => all - per_zone + rest,
+        };
+        Some(left * block * lba_bytes)
+    }
+
+    /// Makes a job that reads of one that writes, and that leaves `expected` bytes.
     fn only(
-        &self,
+        &mut self,
         section: &Section,
+        thread: u32,
         work: &mut DirectedWork,
         stop: &mut Stop,
+        expected: Option<u64>,
     ) -> Result<(), Problem> {
         let options = &section.options;
         let origin = options.place(&["verify_only"], &section.origin);
+        if expected.is_none() && thread == 0 {
+            let what = "what is there is verified, and nobody knows whether that is all: chance \
+                        or time decided how much the job wrote";
+            let valid = "rw=write, one bs that divides the zone capacity, and no runtime";
+            let warning = origin.clone().problem("verify_only", what, valid);
+            self.plan.warnings.push(warning);
+        }
         if options.time_based {
             let what = "and time_based: what is written is verified once";
             return Err(origin.problem("verify_only", what, "leave out time_based"));

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use zonelab_device::{Command, Completion, DeviceInfo, Nanos, Op, QueuePair, RejectReason, Tag};
 use zonelab_nvme::Status;
 
+use super::contents::Buffers;
 use super::latency::Goals;
 use super::pace::Rates;
 use super::record::{Done, Recorder};
@@ -61,6 +62,8 @@ pub struct WorkloadJob {
     postponed: Option<Step>,
     /// What is done about contents, if they are verified.
     verify: Option<Box<Verifying>>,
+    /// What its writes carry, if anybody keeps it.
+    buffers: Option<Box<Buffers>>,
     result: JobResult,
 }
 
@@ -83,7 +86,9 @@ impl WorkloadJob {
             .namespace(spec.namespace)
             .expect("the namespace of a job exists");
         let mut zones = shared.zones.take();
+        let lba_bytes = u64::from(namespace.lba_bytes);
         let verify = Verifying::of(&spec, namespace, &mut zones, rng.clone());
+        let buffers = Buffers::of(&spec, lba_bytes, &rng);
         let source = Source::of_blocks(&spec, &zones).unwrap_or_else(|| {
             let zoned = namespace
                 .zoned
@@ -102,7 +107,6 @@ impl WorkloadJob {
             depth: 0,
             sent: between::FLUSH.sent(),
         };
-        let lba_bytes = u64::from(namespace.lba_bytes);
         Self {
             source,
             rates: Rates::new(&spec, lba_bytes),
@@ -135,6 +139,7 @@ impl WorkloadJob {
             stopping: false,
             postponed: None,
             verify,
+            buffers,
             result: JobResult {
                 name: spec.name.clone(),
                 recorder: Recorder::new(spec.recording),
@@ -219,6 +224,9 @@ impl WorkloadJob {
         let Tag(slot) = completion.tag;
         let op = self.slots[slot as usize];
         self.free.push(slot);
+        if self.buffers.is_some() {
+            self.keep_buffer(completion.data.take());
+        }
         if self.verify.is_some() && self.verified(slot, &op, completion) {
             return;
         }
@@ -420,14 +428,16 @@ impl WorkloadJob {
     #[inline]
     fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
         let command = Command::on(self.spec.namespace, step.op);
-        let data = match &mut self.verify {
-            None if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
-            None => None,
-            Some(verify) => verify.data_of(slot, &step, &mut self.sync),
+        let data = match (&mut self.verify, &mut self.buffers) {
+            (None, _) if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
+            (None, None) => None,
+            (None, Some(buffers)) => buffers.data_of(&step.op),
+            (Some(verify), _) => verify.data_of(slot, &step, &mut self.sync),
         };
         if let Err(rejected) = queue.submit(command, Tag(slot), data) {
-            if let Some(verify) = &mut self.verify {
-                verify.take_back(rejected.data);
+            match &mut self.verify {
+                Some(verify) => verify.take_back(rejected.data),
+                None => self.keep_buffer(rejected.data),
             }
             match rejected.reason {
                 // Everything in flight comes back, so this will go later.
@@ -521,6 +531,7 @@ impl WorkloadJob {
                 sharing.end(self.shared.stop.bell());
             }
             self.result.ended = now;
+            self.counts_missing(now);
             self.close(now);
         }
         NextWake::Finished

@@ -1,4 +1,5 @@
-//! Trims of blocks: Dataset Management, whose ranges are data.
+//! Data that goes with commands: ranges of trims of blocks (Dataset Management), and buffers
+//! of writes.
 
 use zerocopy::IntoBytes;
 use zonelab_device::{Buf, Op};
@@ -19,6 +20,13 @@ impl WorkloadJob {
         let mut data = Buf::zeroed(size_of::<DatasetRange>());
         data.copy_from_slice(range.as_bytes());
         Some(data)
+    }
+
+    /// The buffer of a command that is over, or was not taken, serves the next write.
+    pub(super) fn keep_buffer(&mut self, data: Option<Buf>) {
+        if let Some(buffers) = &mut self.buffers {
+            buffers.take_back(data, self.slots.len());
+        }
     }
 
     /// Where a command begins on the device.

@@ -4,7 +4,7 @@ pub(crate) mod lsm;
 
 use std::future::Future;
 
-use zonelab_device::{Completion, Nanos, QueuePair};
+use zonelab_device::{Buf, Command, Completion, DeviceInfo, Nanos, Op, QueuePair, Rejected, Tag};
 use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
@@ -61,6 +61,66 @@ pub(crate) struct Machine {
     pub(crate) device: Emulated,
     /// When it can be used again.
     pub(crate) now: Nanos,
+    /// What its losses of power met.
+    pub(crate) met: Met,
+}
+
+/// Losses of power, and those of them before which a program had done something since its
+/// start: one that comes before anything was done says nothing about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Met {
+    losses: u64,
+    behind_flush: u64,
+    behind_reset: u64,
+    behind_finish: u64,
+}
+
+impl Met {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.losses += other.losses;
+        self.behind_flush += other.behind_flush;
+        self.behind_reset += other.behind_reset;
+        self.behind_finish += other.behind_finish;
+    }
+
+    /// Fails if one of them was never met; not if single seeds are replayed.
+    pub(crate) fn is_enough(self) {
+        println!("{self:?}");
+        let met = [self.behind_flush, self.behind_reset, self.behind_finish];
+        if std::env::var_os("ZONELAB_KV_RUNS").is_none() {
+            let all = [&[self.losses][..], &met].concat();
+            assert!(all.iter().all(|met| *met > 0), "{self:?}");
+        }
+    }
+}
+
+/// A queue pair that counts flushes.
+struct Counting<'a> {
+    queue: &'a mut dyn QueuePair,
+    flushes: &'a mut u64,
+}
+
+impl QueuePair for Counting<'_> {
+    fn info(&self) -> &DeviceInfo {
+        self.queue.info()
+    }
+
+    fn now(&self) -> Nanos {
+        self.queue.now()
+    }
+
+    fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        *self.flushes += u64::from(command.op == Op::Flush);
+        self.queue.submit(command, tag, data)
+    }
+
+    fn ring(&mut self) {
+        self.queue.ring();
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        self.queue.poll(done)
+    }
 }
 
 /// When power is lost: so many steps of the program after its start, and then
@@ -103,6 +163,7 @@ impl Machine {
         Self {
             device: Emulated::new(drive),
             now: Nanos::ZERO,
+            met: Met::default(),
         }
     }
 
@@ -132,7 +193,9 @@ impl Machine {
             cut,
             cut_at: None,
             ready_at: None,
+            flushes: 0,
         };
+        let before = self.device.with_drive(|drive| drive.totals());
         let device = self.device.clone();
         let mut reactor = Reactor::new(VirtualClock::default(), device, StopSignal::default());
         reactor.add(&mut program, queue, CoreId(0), self.now);
@@ -141,6 +204,16 @@ impl Machine {
         self.now = end.at.max(self.now);
         if let Some(ready_at) = program.ready_at {
             self.now = ready_at;
+            let done = self
+                .device
+                .with_drive(|drive| drive.totals())
+                .since(&before);
+            self.met.add(Met {
+                losses: 1,
+                behind_flush: u64::from(program.flushes > 0),
+                behind_reset: u64::from(done.resets > 0),
+                behind_finish: u64::from(done.finishes > 0),
+            });
             return End::Cut;
         }
         let tasks = program.tasks.expect("it is there until power is lost");
@@ -159,6 +232,7 @@ struct Program<T> {
     cut: Option<Cut>,
     cut_at: Option<Nanos>,
     ready_at: Option<Nanos>,
+    flushes: u64,
 }
 
 impl<T: 'static> Job for Program<T> {
@@ -180,7 +254,11 @@ impl<T: 'static> Job for Program<T> {
             return NextWake::Finished;
         }
         let tasks = self.tasks.as_mut().expect("power is lost once");
-        let next = tasks.step(now, done, queue);
+        let mut queue = Counting {
+            queue,
+            flushes: &mut self.flushes,
+        };
+        let next = tasks.step(now, done, &mut queue);
         if let Some(cut) = &mut self.cut
             && self.cut_at.is_none()
         {

@@ -312,6 +312,7 @@ fn work(groups: &Slab<Group>, record: &OpRecord) -> Work {
         token: groups[record.group].token,
         kind: record.kind,
         ready: record.ready,
+        suspends: record.suspends,
     }
 }
 

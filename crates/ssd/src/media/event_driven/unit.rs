@@ -8,6 +8,7 @@ use crate::account::{Cause, Resource};
 use crate::config::{DiePolicy, Suspend};
 use crate::event::{Event, EventQueue};
 use crate::media::FlashKind;
+use crate::record::Work;
 
 /// A unit, and the operations that wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -379,7 +380,10 @@ impl EventDriven {
         let stopped = this.free_at;
         let piece = *record;
         record.ready = stopped;
-        let work = || work(&self.groups, &piece);
+        let work = || Work {
+            suspends: piece.suspends - 1,
+            ..work(&self.groups, &piece)
+        };
         self.ledger
             .occupy(resource, piece.cause, write.booked_to, stopped, work);
     }

@@ -162,6 +162,15 @@ impl Verifying {
         self.verified
     }
 
+    /// A job has read all that is there. Whether what it should have found is.
+    fn found_all(&mut self) -> bool {
+        let Verified { bytes, .. } = self.verified;
+        let expected = self.how.expected_bytes.unwrap_or(0);
+        self.verified.missing_bytes = expected.saturating_sub(bytes);
+        self.verified.found_nothing = u32::from(bytes == 0);
+        bytes > 0 && bytes >= expected
+    }
+
     /// The buffer that goes with a command.
     pub(super) fn data_of(&mut self, slot: u32, step: &Step, sync: &mut Sync) -> Option<Buf> {
         let slot = slot as usize;
@@ -367,6 +376,7 @@ impl Verifying {
             _ => return None,
         };
         self.verified.operations += 1;
+        self.verified.bytes += data.len() as u64;
         let Mismatch { skipped, len, what } = result.err()?;
         let wrong = WrongBlock {
             offset: slba * bytes + skipped as u64,

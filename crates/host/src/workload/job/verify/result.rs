@@ -9,7 +9,13 @@ use zonelab_device::Nanos;
 pub struct Verified {
     /// Operations whose blocks were compared.
     pub operations: u64,
-    /// Those that were not what was written.
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes that should have been there too, and were not or could not be read.
+    pub missing_bytes: u64,
+    /// Jobs that only read and found nothing to compare.
+    pub found_nothing: u32,
+    /// Operations whose blocks were not what was written.
     pub wrong: u64,
     /// The first of them.
     pub first_wrong: Option<WrongBlock>,
@@ -21,6 +27,9 @@ impl Verified {
     /// Adds what another job came to.
     pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.missing_bytes += other.missing_bytes;
+        self.found_nothing += other.found_nothing;
         self.wrong += other.wrong;
         if self.first_wrong.is_none() {
             self.first_wrong.clone_from(&other.first_wrong);

@@ -3,7 +3,7 @@
 
 use zonelab_device::{Completion, Nanos, QueuePair};
 
-use super::{Pending, Phase};
+use super::{Pending, Phase, Verifying};
 use crate::reactor::NextWake;
 use crate::stats::OpKind;
 use crate::workload::job::WorkloadJob;
@@ -74,6 +74,20 @@ impl WorkloadJob {
     /// Whether somebody or the time ends the job before it has done its work.
     fn is_told_to_end(&self, now: Nanos) -> bool {
         now >= self.deadline || self.shared.stop.is_stopped() || self.is_interrupted()
+    }
+
+    /// The job has come to its end. If it only read, what it should have found is counted;
+    /// not if somebody or the time ended it before.
+    #[cold]
+    pub(in crate::workload::job) fn counts_missing(&mut self, now: Nanos) {
+        let is_told = self.is_told_to_end(now);
+        let reads_only = |verify: &&mut Box<Verifying>| !verify.writes && verify.how.reads_back;
+        if let Some(verify) = self.verify.as_mut().filter(reads_only)
+            && !is_told
+            && !verify.is_given_up
+        {
+            self.result.errors += u64::from(!verify.found_all());
+        }
     }
 
     /// Issues what verification needs, instead of what the job is there for. When
