@@ -32,7 +32,7 @@ use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::Tracing;
 pub(crate) use again::{Again, Setting};
-use said::{ended_early, failures, notices};
+use said::{ended_early, failures, idle, notices};
 use shown::{Shown, text};
 
 /// Options of both commands.
@@ -305,12 +305,14 @@ fn execute(
     };
     let Judged {
         rows,
-        summary,
+        mut summary,
         outdated,
     } = judged(rows, scope, (altered, is_real), &misfits);
     let failures = failures(finished);
     let ended_early = ended_early(finished);
     say(failures.iter().chain(&ended_early).chain(&plan.skipped));
+    summary.warnings = idle(finished, plan);
+    say(summary.warnings.iter().map(|of| format!("warning: {of}")));
     let outcome = Outcome {
         finished,
         rows: &rows,
@@ -320,7 +322,11 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(plan, &ran, &[failures.as_slice(), &ended_early].concat()),
+        notices: notices(
+            plan,
+            &ran,
+            &[failures.as_slice(), &ended_early, &summary.warnings].concat(),
+        ),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),

@@ -1,5 +1,6 @@
 //! `zonelab sweep`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -282,6 +283,11 @@ pub(crate) fn check(
         .filter_map(|point| Some((point, pack.check(point).err()?)))
         .collect();
     let points = pack.points.len();
+    let of_points: Vec<Vec<String>> = (0..points)
+        .into_par_iter()
+        .map(|of| pack.idle(of))
+        .collect();
+    let warnings: BTreeSet<String> = of_points.into_iter().flatten().collect();
     if as_json {
         let refused: Vec<_> = refused
             .iter()
@@ -294,6 +300,7 @@ pub(crate) fn check(
             "points": points,
             "runs": pack.len(),
             "refused": refused,
+            "warnings": warnings,
         });
         console::print(&format!("{value}\n"))?;
         return Ok(Exit::Done);
@@ -314,6 +321,9 @@ pub(crate) fn check(
                  them, {point}: {why}\n"
             ));
         }
+    }
+    for warning in &warnings {
+        text.push_str(&format!("warning: {warning}\n"));
     }
     console::print(&text)?;
     Ok(Exit::Done)

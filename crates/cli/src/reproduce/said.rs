@@ -1,10 +1,13 @@
 //! What is said of a run besides its results.
 
+use zonelab_lab::idle;
+use zonelab_lab::run::Point;
+
 use super::{Plan, Ran};
 use crate::host_state::HostState;
 use crate::session::Finished;
 
-/// Failed jobs that the report names.
+/// Jobs that failed, ended early or did nothing that the report names.
 const FAILURES_SHOWN: usize = 10;
 
 /// The jobs that ended because an operation failed, in words.
@@ -38,6 +41,19 @@ pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// Operations that did nothing, where they are more than a few.
+pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
+    let measured = finished.iter().map(|one| {
+        // What a state holds that a drive starts from, the file does not say.
+        let points: &[Point] = match plan.conditions.conditions.restore {
+            None => &one.points,
+            Some(_) => &[],
+        };
+        (&one.experiment, points, one.results.as_slice())
+    });
+    idle::warnings(&measured.collect::<Vec<_>>())
 }
 
 /// What a reader of the report must know first.
@@ -76,10 +92,7 @@ pub(super) fn notices(plan: &Plan<'_>, ran: &Ran, failures: &[String]) -> Vec<St
     notices.extend(plan.skipped.iter().cloned());
     notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
     if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
-        notices.push(format!(
-            "And {} more jobs ended so: see points.json.",
-            more + 1
-        ));
+        notices.push(format!("And {} more of these: see points.json.", more + 1));
     }
     notices
 }

@@ -103,6 +103,9 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
     if !kinds.is_empty() {
         let _ = writeln!(text, "     operations : {}", kinds.join(", "));
     }
+    for warning in entry.warnings() {
+        let _ = writeln!(text, "     warning    : {warning}");
+    }
     if let Some((kind, status)) = entry.first_error {
         let failed = entry.errors;
         let _ = writeln!(
