@@ -41,37 +41,49 @@ pub fn warnings(all: &[Measured<'_>]) -> Vec<String> {
 fn of_results(experiment: &Experiment, points: &[Point], results: &[PointResult]) -> Vec<String> {
     let mut said: Vec<Said> = Vec::new();
     for result in results {
+        let is_its = |of: &&Point| of.series() == result.series && *of.x() == result.x;
+        let point = points.iter().find(is_its);
         for job in &result.jobs {
             let template = experiment.job_of_result(&job.name);
-            let Some(template) = template else { continue };
-            if let WorkTemplate::Kv(_) = template.work {
-                let share = job.metrics.get("file_get_share");
-                let is_idle = share.is_some_and(|share| share <= 0.0);
-                said.extend(is_idle.then(|| Said::known_before(result, job, OF_STORES.to_owned())));
-                continue;
-            }
-            if job.metrics.get("nothing_share").is_none() && job.kind.may_find_nothing() {
-                let mut points = points.iter();
-                let is_its = |of: &&Point| of.series() == result.series && *of.x() == result.x;
-                let what = points
-                    .find(is_its)
-                    .and_then(|of| of.idle_jobs().remove(&template.name));
-                said.extend(what.map(|what| Said::known_before(result, job, what)));
-                continue;
-            }
-            for (metric, what) in [
-                (
-                    "nothing_share",
-                    format!("did nothing: {}", remedy(job.kind, template)),
-                ),
-                ("buffered_share", BUFFERED.to_owned()),
-            ] {
-                let share = job.metrics.get(metric).filter(|share| *share > LEAST_SHARE);
-                said.extend(share.map(|share| Said::measured(result, job, share, what)));
-            }
+            said.extend(template.map_or_else(Vec::new, |of| of_job(result, (job, of), point)));
         }
     }
     gathered(said, &experiment.axis.name)
+}
+
+/// What is to be said of a job of a point.
+fn of_job(
+    result: &PointResult,
+    (job, template): (&JobMeasured, &JobTemplate),
+    point: Option<&Point>,
+) -> Vec<Said> {
+    let unmeasured = |what: &str| vec![Said::unmeasured(result, job, what.to_owned())];
+    let metric = |name: &str| job.metrics.get(name);
+    if let WorkTemplate::Kv(_) = template.work {
+        return match metric("file_get_share") {
+            Some(share) if share <= 0.0 => unmeasured(OF_STORES),
+            _ => Vec::new(),
+        };
+    }
+    // Of one that a fault ended, that is said.
+    let has_failed = result.failures.iter().any(|of| of.job == job.name);
+    if metric("ops").is_none_or(|ops| ops <= 0.0) && !has_failed {
+        return unmeasured("completed nothing while it was measured");
+    }
+    if metric("nothing_share").is_none() && job.kind.may_find_nothing() {
+        let idle = point.and_then(|of| of.idle_jobs().remove(&template.name));
+        return idle.map_or_else(Vec::new, |what| unmeasured(&what));
+    }
+    let nothing = format!("did nothing: {}", remedy(job.kind, template));
+    let shares = [
+        ("nothing_share", nothing),
+        ("buffered_share", BUFFERED.to_owned()),
+    ];
+    let said = shares.into_iter().filter_map(|(name, what)| {
+        let share = metric(name).filter(|share| *share > LEAST_SHARE)?;
+        Some(Said::measured(result, job, share, what))
+    });
+    said.collect()
 }
 
 /// What the jobs of points will do that is nothing, as sentences, as far as the file says it.
@@ -126,7 +138,7 @@ impl Said {
         }
     }
 
-    fn known_before(result: &PointResult, job: &JobMeasured, what: String) -> Self {
+    fn unmeasured(result: &PointResult, job: &JobMeasured, what: String) -> Self {
         Self {
             share: None,
             ..Self::measured(result, job, 0.0, what)

@@ -159,7 +159,11 @@ fn summary(report: &Report<'_>, style: &Style) -> String {
     let Report { run, wear, .. } = report;
     let (tree, space) = (TreeWork::of(&run.outcome.stores), space(run));
     let (_, usage) = &run.outcome.usage;
-    let size = |bytes: f64| fmt_size(bytes as u64 >> 20 << 20);
+    // To whole MiB, of less than one to whole KiB.
+    let size = |bytes: f64| match bytes as u64 {
+        bytes if bytes < 1 << 20 => fmt_size(bytes >> 10 << 10),
+        bytes => fmt_size(bytes >> 20 << 20),
+    };
     let none = || "-".to_owned();
     let mut rows: Vec<(&str, String)> = vec![
         (

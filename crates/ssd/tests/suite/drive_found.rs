@@ -5,11 +5,11 @@ use zonelab_device::Found::{self, Buffered, Nothing, Work};
 use zonelab_device::{Buf, Command, Lba, NamespaceId, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
+use zonelab_ssd::Control;
 use zonelab_ssd::config::{
     BufferRelease, DriveConfig, LogConfig, NamespaceConfig, NamespaceKind, Placement,
     WriteBufferConfig,
 };
-use zonelab_ssd::{Control, DriveModel};
 
 /// Blocks of a zone.
 const CAPACITY: u32 = 32 * PAGE;
