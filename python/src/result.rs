@@ -88,7 +88,7 @@ impl Results {
             } = &one.loaded;
             (experiment, points.as_slice(), one.results.as_slice())
         });
-        judged.summary.warnings = idle::warnings(&measured.collect::<Vec<_>>());
+        judged.summary.warnings = idle::warnings(&measured.collect::<Vec<_>>(), true);
         Ok(Self {
             differences: differences.collect(),
             judged,

@@ -561,8 +561,9 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         results::prepare(&to)?;
     }
     let (finished, interrupted) = session::run(vec![loaded], &settings)?;
+    let says_all = conditions.conditions.restore.is_none();
     for one in &finished {
-        for warning in idle::warnings(&[(&one.experiment, &one.points, &one.results)]) {
+        for warning in idle::warnings(&[(&one.experiment, &*one.points, &*one.results)], says_all) {
             tell!("zonelab: warning: {warning}");
         }
     }

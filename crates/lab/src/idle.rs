@@ -23,12 +23,13 @@ const VALUES_SHOWN: usize = 4;
 /// What one experiment measured.
 pub type Measured<'a> = (&'a Experiment, &'a [Point], &'a [PointResult]);
 
-/// What of the operations of jobs did nothing, as sentences: one for each job of a series. Points
-/// are those of results whose device may not tell; without them nothing is said of such.
+/// What of the operations of jobs did nothing, as sentences: one for each job of a series. Of
+/// devices that do not tell it comes from the file if that `says_all`: no drive starts from a
+/// state of its own.
 #[must_use]
-pub fn warnings(all: &[Measured<'_>]) -> Vec<String> {
+pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
     let of_one = |&(experiment, points, results): &Measured<'_>| {
-        let said = of_results(experiment, points, results).into_iter();
+        let said = of_results((experiment, points, results), says_all).into_iter();
         let named = said.map(|text| match all.len() {
             1 => text,
             _ => format!("{}: {text}", experiment.id),
@@ -38,14 +39,17 @@ pub fn warnings(all: &[Measured<'_>]) -> Vec<String> {
     all.iter().flat_map(of_one).collect()
 }
 
-fn of_results(experiment: &Experiment, points: &[Point], results: &[PointResult]) -> Vec<String> {
+fn of_results((experiment, points, results): Measured<'_>, says_all: bool) -> Vec<String> {
     let mut said: Vec<Said> = Vec::new();
     for result in results {
         let is_its = |of: &&Point| of.series() == result.series && *of.x() == result.x;
         let point = points.iter().find(is_its);
         for job in &result.jobs {
+            // With the value of the axis put in.
+            let experiment = point.map_or(experiment, Point::experiment);
             let template = experiment.job_of_result(&job.name);
-            said.extend(template.map_or_else(Vec::new, |of| of_job(result, (job, of), point)));
+            let says = point.filter(|_| says_all);
+            said.extend(template.map_or_else(Vec::new, |of| of_job(result, (job, of), says)));
         }
     }
     gathered(said, &experiment.axis.name)

@@ -224,7 +224,7 @@ impl Bench {
             one.points.as_slice(),
             one.results.as_slice(),
         );
-        judged.summary.warnings = idle::warnings(&[measured]);
+        judged.summary.warnings = idle::warnings(&[measured], true);
         let differences: Vec<Difference> = difference::differences(&one.experiment, &one.results);
         let written = Written {
             finished: &finished,

@@ -1,7 +1,6 @@
 //! What is said of a run besides its results.
 
 use zonelab_lab::idle;
-use zonelab_lab::run::Point;
 
 use super::{Plan, Ran};
 use crate::host_state::HostState;
@@ -45,15 +44,11 @@ pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
 
 /// Operations that did nothing, where they are more than a few.
 pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
-    let measured = finished.iter().map(|one| {
-        // What a state holds that a drive starts from, the file does not say.
-        let points: &[Point] = match plan.conditions.conditions.restore {
-            None => &one.points,
-            Some(_) => &[],
-        };
-        (&one.experiment, points, one.results.as_slice())
-    });
-    idle::warnings(&measured.collect::<Vec<_>>())
+    let measured = finished
+        .iter()
+        .map(|one| (&one.experiment, &*one.points, &*one.results));
+    let says_all = plan.conditions.conditions.restore.is_none();
+    idle::warnings(&measured.collect::<Vec<_>>(), says_all)
 }
 
 /// What a reader of the report must know first.

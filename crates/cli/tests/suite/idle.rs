@@ -165,7 +165,9 @@ fn run_counts_what_did_nothing_and_says_so_everywhere() {
     let said = stderr(&output);
     let series = "series \"empty\", depth 1, 4, job";
     let expected = [
-        format!("{series} \"reads\": 100.0 % of 1,200 reads did nothing: {READS}"),
+        format!(
+            "{series} \"reads\": 100.0 % of 1,200 reads did nothing: {READS} (full_zones = \"0..=1\" fills zones)"
+        ),
         format!("{series} \"resets\": 100.0 % of 4 resets did nothing: {RESETS}"),
     ];
     let warned = warnings(&said);

@@ -48,3 +48,35 @@ impl AddAssign for Finds {
         self.buffered += other.buffered;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_what_is_known() {
+        let mut finds = Finds::default();
+        assert_eq!(finds.nothing_share(), None);
+        finds.record(Found::Unknown);
+        assert_eq!(
+            finds.nothing_share(),
+            None,
+            "no claim of a device that does not tell"
+        );
+        for found in [
+            Found::Nothing,
+            Found::Work(3),
+            Found::Buffered,
+            Found::Work(0),
+        ] {
+            finds.record(found);
+        }
+        let mut all = finds;
+        all += finds;
+        assert_eq!((all.known, all.nothing, all.buffered), (8, 2, 2));
+        assert_eq!(
+            (all.nothing_share(), all.buffered_share()),
+            (Some(0.25), Some(0.25))
+        );
+    }
+}

@@ -271,7 +271,7 @@ impl WorkloadJob {
         let bytes = sent.lbas * self.lba_bytes;
         let done_lbas = match sent.kind.moves_data() {
             true => sent.lbas,
-            false => found.blocks_or(sent.lbas),
+            false => found.blocks_or(self.source.finds_lbas(sent.lbas)),
         };
         self.rates.completed(sent.direction, bytes);
         self.result.operations += 1;
