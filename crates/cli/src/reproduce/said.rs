@@ -10,7 +10,7 @@ use crate::session::Finished;
 const FAILURES_SHOWN: usize = 10;
 
 /// The jobs that ended because an operation failed, in words.
-pub(super) fn failures(finished: &[Finished]) -> Vec<String> {
+fn failures(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
     results
         .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
@@ -28,7 +28,7 @@ pub(super) fn failures(finished: &[Finished]) -> Vec<String> {
 }
 
 /// Key-value workloads that ended for want of zones or space, which is a result.
-pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
+fn ended_early(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
     results
         .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
@@ -40,6 +40,15 @@ pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// What is said of jobs: those that failed, if any did, those that ended early, and warnings.
+pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> (bool, Vec<String>) {
+    let failures = failures(finished);
+    let warnings = warnings.iter().map(|of| format!("warning: {of}"));
+    let failed = !failures.is_empty();
+    let said = failures.into_iter().chain(ended_early(finished));
+    (failed, said.chain(warnings).collect())
 }
 
 /// Operations that did nothing, where they are more than a few.
