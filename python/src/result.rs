@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use zonelab_lab::compare;
 use zonelab_lab::detail::quantiles;
 use zonelab_lab::difference::{self, Difference};
+use zonelab_lab::idle;
 use zonelab_lab::library;
 use zonelab_lab::matrix::Matrix;
 use zonelab_lab::published::References;
@@ -80,9 +81,17 @@ impl Results {
             quick: told.is_quick,
             whole: told.is_whole,
         };
+        let mut judged = Judged::of(rows, scope, told.shown, misfits);
+        let measured = finished.iter().map(|one| {
+            let Loaded {
+                experiment, points, ..
+            } = &one.loaded;
+            (experiment, points.as_slice(), one.results.as_slice())
+        });
+        judged.summary.warnings = idle::warnings(&measured.collect::<Vec<_>>(), true);
         Ok(Self {
             differences: differences.collect(),
-            judged: Judged::of(rows, scope, told.shown, misfits),
+            judged,
             finished,
             references,
             told,

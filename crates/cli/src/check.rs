@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use zonelab_config::Document;
-use zonelab_lab::library;
+use zonelab_lab::{idle, library};
 use zonelab_search::sweep::Source;
 use zonelab_ssd::profile::Profile;
 
@@ -68,6 +68,7 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     let profiles = ProfileFiles { files, base };
     session::check(std::slice::from_ref(&loaded), &profiles)?;
     let experiment = &loaded.experiment;
+    let warnings = idle::of_points(&loaded.points);
     let references = session::references(std::slice::from_ref(&loaded))?;
     references.check(experiment).map_err(Failure::input)?;
     if args.json {
@@ -77,6 +78,7 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
             "series": experiment.series.len(),
             "points": loaded.points.len(),
             "repeats": experiment.repeats,
+            "warnings": warnings,
         });
         console::print(&format!("{value}\n"))?;
     } else {
@@ -93,6 +95,9 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
             experiment.axis.name,
             loaded.points.len(),
         ))?;
+        for warning in &warnings {
+            console::print(&format!("warning: {warning}\n"))?;
+        }
     }
     Ok(Exit::Done)
 }

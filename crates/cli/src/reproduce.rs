@@ -32,7 +32,7 @@ use crate::results::{self, Destination, Outcome};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
-use said::{ended_early, failures, notices};
+use said::{idle, notices, of_jobs};
 use shown::{Shown, text};
 
 /// Options of both commands.
@@ -311,12 +311,12 @@ fn execute(
     };
     let Judged {
         rows,
-        summary,
+        mut summary,
         outdated,
     } = judged(rows, scope, (altered, is_real), &misfits);
-    let failures = failures(finished);
-    let ended_early = ended_early(finished);
-    say(failures.iter().chain(&ended_early).chain(&plan.skipped));
+    summary.warnings = idle(finished, plan);
+    let (failed, of_jobs) = of_jobs(finished, &summary.warnings);
+    say(of_jobs.iter().chain(&plan.skipped));
     let outcome = Outcome {
         finished,
         rows: &rows,
@@ -326,7 +326,7 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(plan, &ran, &[failures.as_slice(), &ended_early].concat()),
+        notices: notices(plan, &ran, &of_jobs),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),
@@ -346,7 +346,7 @@ fn execute(
         show(common, &shown, &text(&shown, &to.place, &figures))?;
         say(outdated.iter().filter(|_| !common.json));
     }
-    Ok(exit(to.path(), &ran, !failures.is_empty(), &summary))
+    Ok(exit(to.path(), &ran, failed, &summary))
 }
 
 /// Prints results, for people or for programs.

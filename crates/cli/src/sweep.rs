@@ -1,5 +1,6 @@
 //! `zonelab sweep`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -289,6 +290,11 @@ pub(crate) fn check(
         .filter_map(|point| Some((point, pack.check(point).err()?)))
         .collect();
     let points = pack.points.len();
+    let of_points: Vec<Vec<String>> = (0..points)
+        .into_par_iter()
+        .map(|of| pack.idle(of))
+        .collect();
+    let warnings: BTreeSet<String> = of_points.into_iter().flatten().collect();
     if as_json {
         let refused: Vec<_> = refused
             .iter()
@@ -301,6 +307,7 @@ pub(crate) fn check(
             "points": points,
             "runs": pack.len(),
             "refused": refused,
+            "warnings": warnings,
         });
         console::print(&format!("{value}\n"))?;
         return Ok(Exit::Done);
@@ -321,6 +328,9 @@ pub(crate) fn check(
                  them, {point}: {why}\n"
             ));
         }
+    }
+    for warning in &warnings {
+        text.push_str(&format!("warning: {warning}\n"));
     }
     console::print(&text)?;
     Ok(Exit::Done)

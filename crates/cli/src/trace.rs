@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use zonelab_device::Nanos;
 use zonelab_lab::conditions::Conditions;
+use zonelab_lab::idle;
 use zonelab_lab::output;
 use zonelab_lab::run::{Point, PointResult, RunOptions};
 use zonelab_lab::trace::{self, Explanation, PointTrace, Question};
@@ -558,6 +559,12 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         results::prepare(&to)?;
     }
     let (finished, interrupted) = session::run(vec![loaded], &settings)?;
+    let says_all = conditions.conditions.restore.is_none();
+    for one in &finished {
+        for warning in idle::warnings(&[(&one.experiment, &*one.points, &*one.results)], says_all) {
+            tell!("zonelab: warning: {warning}");
+        }
+    }
     let result = finished.iter().flat_map(|one| &one.results).next();
     let Some(trace) = result.and_then(|result| result.trace.as_deref()) else {
         return Ok(Exit::Interrupted);

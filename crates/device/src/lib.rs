@@ -6,7 +6,7 @@
 //! program cannot tell, and an experiment only names its device.
 //!
 //! * [`Command`] and [`Op`]: what to do, parsed, with plain counts.
-//! * [`Completion`]: how it ended. [`Rejected`]: it was not even taken.
+//! * [`Completion`]: how it ended, and what it [`Found`] to do. [`Rejected`]: it was not even taken.
 //! * [`Device`]: the other side of its queue pairs, for the reactor that runs
 //!   programs: when something may happen, and how to wait for it.
 //! * [`Buf`]: data that is handed over, never shared; [`BufMemory`]: where a driver keeps it.
@@ -21,6 +21,7 @@ mod buf;
 mod clock;
 mod command;
 mod device;
+mod found;
 mod queue;
 mod time;
 
@@ -28,6 +29,7 @@ pub use buf::{Buf, BufMemory};
 pub use clock::Monotonic;
 pub use command::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
 pub use device::{Device, DeviceQueue, Modelled};
+pub use found::Found;
 pub use queue::{
     Completion, CopyLimits, DeviceInfo, NamespaceInfo, QueuePair, RejectReason, Rejected,
     ZonedInfo, ZrwaInfo,

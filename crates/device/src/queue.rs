@@ -1,6 +1,6 @@
 //! Queue pairs: how host software talks to any device.
 
-use crate::{Buf, Command, NamespaceId, Nanos, QueueId, Tag};
+use crate::{Buf, Command, Found, NamespaceId, Nanos, QueueId, Tag};
 use zonelab_nvme::Status;
 
 /// A finished command.
@@ -17,6 +17,8 @@ pub struct Completion {
     pub at: Nanos,
     /// Command-specific result. Zone Append: the LBA that was assigned.
     pub result: u64,
+    /// What it found to do; of one that failed it says nothing.
+    pub found: Found,
     /// The buffer that was handed over with the command.
     pub data: Option<Buf>,
 }

@@ -4,7 +4,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Nanos, QueueId, QueuePair, RejectReason, Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, Found, Nanos, QueueId, QueuePair, RejectReason, Rejected,
+    Tag,
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::queue::{StatusField, SubmissionEntry};
@@ -88,6 +89,7 @@ impl TcpQueue {
             status,
             at,
             result: 0,
+            found: Found::Unknown,
             data,
         });
     }
@@ -264,6 +266,7 @@ impl QueuePair for TcpQueue {
                     },
                     at,
                     result: finished.entry.result(),
+                    found: Found::Unknown,
                     data: self.keep_scratch(finished.token, finished.data),
                 });
             }

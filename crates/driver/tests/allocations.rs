@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
+    Buf, Command, Completion, DeviceInfo, Found, NamespaceId, NamespaceInfo, Nanos, Op, QueueId,
     QueuePair, Rejected, Tag, ZoneId, ZonedInfo,
 };
 use zonelab_driver::zones::{Settings, ZonedNamespace};
@@ -126,6 +126,7 @@ impl QueuePair for Nowhere {
             status: Status::SUCCESS,
             at: Nanos::ZERO,
             result,
+            found: Found::Unknown,
             data,
         });
         Ok(())

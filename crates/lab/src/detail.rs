@@ -139,6 +139,7 @@ const SLOTS_MAX: u64 = 480;
 
 #[cfg(test)]
 mod tests {
+    use zonelab_device::Found;
     use zonelab_host::stats::{Intervals, Outcome};
     use zonelab_nvme::Status;
 
@@ -154,6 +155,7 @@ mod tests {
                 latency: Nanos(i + 1),
                 bytes: 4096,
                 link_bytes: 4096,
+                found: Found::Work(1),
                 status: Status::SUCCESS,
             };
             stats.record(OpKind::Write, &outcome);

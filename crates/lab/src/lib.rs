@@ -26,6 +26,7 @@
 //! | [`session`] | experiments and profiles by name or path, read for a run |
 //! | [`space`] | keys that are varied, and what is better: the terms of sweeps and searches |
 //! | [`settings`] | settings of an experiment or of its drive, as `--set` takes them |
+//! | [`idle`] | operations that had nothing to do, in words |
 //! | [`detail`] | distributions, and what happened over time, of each point |
 //! | [`statistics`] | means of repeats, and how well they are known |
 //! | [`difference`] | differences between two series, paired by seed |
@@ -46,6 +47,7 @@ pub mod detail;
 pub mod device;
 pub mod difference;
 pub mod experiment;
+pub mod idle;
 pub mod inputs;
 pub mod kv;
 pub mod library;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use zonelab_device::Nanos;
 use zonelab_host::block::MergeCount;
-use zonelab_host::stats::{GroupStats, Latency, Slot};
+use zonelab_host::stats::{Finds, GroupStats, Latency, OpKind, Slot};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::Totals;
 
@@ -36,11 +36,16 @@ pub const NAMES: &[(&str, &str)] = &[
     ("first_write_max_us", "us"),
     ("merged_share", "1"),
     ("link_mib_per_op", "MiB"),
+    // Of operations that can have nothing to do, if the device tells: how many had, and how
+    // many reads a buffer of the drive answered.
+    ("nothing_share", "1"),
+    ("buffered_share", "1"),
     // Of key-value workloads, and what they do to the drive.
     ("work_s", "s"),
     ("completed_share", "1"),
     ("write_amp", "1"),
     ("read_amp", "1"),
+    ("file_get_share", "1"),
     ("stall_s", "s"),
     ("space_amp", "1"),
     ("invalid_mean_mib", "MiB"),
@@ -189,6 +194,21 @@ impl Metrics {
         }
         self.values.insert("mib_s_min", least * mib);
         self.values.insert("mib_s_max", greatest * mib);
+    }
+
+    /// Adds what operations of a kind found to do; of those that always have something, and on
+    /// devices that do not tell, nothing.
+    pub fn add_finds(&mut self, kind: OpKind, finds: &Finds) {
+        if kind.may_find_nothing()
+            && let Some(share) = finds.nothing_share()
+        {
+            self.values.insert("nothing_share", share);
+        }
+        if kind == OpKind::Read
+            && let Some(share) = finds.buffered_share()
+        {
+            self.values.insert("buffered_share", share);
+        }
     }
 
     /// Adds the share of requests that a scheduler merged into the commands of

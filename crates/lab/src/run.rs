@@ -52,6 +52,7 @@ use crate::device::{zone_count_line, zone_line};
 use crate::experiment::{
     AxisValue, Experiment, FtlTemplate, HostModel, JobTemplate, SeriesSpec, Via, WorkTemplate,
 };
+use crate::idle;
 use crate::kv::Wear;
 use crate::policies::Policies;
 use crate::trace::PointTrace;
@@ -191,6 +192,13 @@ impl Point {
         let plan = FaultPlan::parse_with(file, text, &[], &self.values())?;
         self.experiment.faults = Some(plan);
         Ok(())
+    }
+
+    /// Its jobs that will find nothing to do, by name, and why: those of which the file says it.
+    /// A drive that starts from a state is not known from the file.
+    #[must_use]
+    pub fn idle_jobs(&self) -> BTreeMap<String, String> {
+        idle::idle_jobs(&self.experiment, &self.series)
     }
 
     /// What stands for the names of axes here.

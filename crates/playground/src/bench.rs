@@ -9,6 +9,7 @@ use zonelab_lab::compare;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::difference::{self, Difference};
 use zonelab_lab::experiment::Experiment;
+use zonelab_lab::idle;
 use zonelab_lab::library;
 use zonelab_lab::matrix::{self, Matrix};
 use zonelab_lab::metrics::unit_of;
@@ -218,7 +219,13 @@ impl Bench {
         }];
         let [one] = &finished;
         let rows = compare::rows(&one.experiment, &one.results, &self.references);
-        let judged = self.judged(rows.map_err(Problems::said)?)?;
+        let mut judged = self.judged(rows.map_err(Problems::said)?)?;
+        let measured = (
+            &one.experiment,
+            one.points.as_slice(),
+            one.results.as_slice(),
+        );
+        judged.summary.warnings = idle::warnings(&[measured], true);
         let differences: Vec<Difference> = difference::differences(&one.experiment, &one.results);
         let written = Written {
             finished: &finished,

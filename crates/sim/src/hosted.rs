@@ -12,8 +12,8 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Modelled, Nanos, QueueId, QueuePair,
-    RejectReason, Rejected, Tag,
+    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Found, Modelled, Nanos, QueueId,
+    QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_host::Rng;
 use zonelab_nvme::Status;
@@ -168,6 +168,7 @@ impl<D: Modelled> Device for Hosted<D> {
                         status: Status::HOST_PATHING_ERROR,
                         at,
                         result: 0,
+                        found: Found::Unknown,
                         data: rejected.data,
                     });
                     ready.push(queue);

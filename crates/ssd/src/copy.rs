@@ -259,7 +259,7 @@ impl Drive {
         let sources = self.core.sources_of(index);
         let mut groups = 0;
         for &(slba, nlb) in &sources {
-            groups += self.back_end().read_blocks(index, slba, nlb);
+            groups += self.back_end().read_blocks(index, slba, nlb).0;
         }
         self.core.requests.at(index).pending = groups;
         if groups == 0 {

@@ -210,6 +210,9 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
         if let Some(verified) = &entry.verified {
             tell_verified(&entry.job.name, verified);
         }
+        for warning in entry.warnings() {
+            tell!("zonelab: warning: job {}: {warning}", entry.job.name);
+        }
         if entry.is_timeless {
             tell!(
                 "zonelab: job {}: {AT_ONCE} operations began at one time and none of them took \

@@ -1,14 +1,16 @@
 //! What is said of a run besides its results.
 
+use zonelab_lab::idle;
+
 use super::{Plan, Ran};
 use crate::host_state::HostState;
 use crate::session::Finished;
 
-/// Failed jobs that the report names.
+/// Jobs that failed, ended early or did nothing that the report names.
 const FAILURES_SHOWN: usize = 10;
 
 /// The jobs that ended because an operation failed, in words.
-pub(super) fn failures(finished: &[Finished]) -> Vec<String> {
+fn failures(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
     results
         .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
@@ -26,7 +28,7 @@ pub(super) fn failures(finished: &[Finished]) -> Vec<String> {
 }
 
 /// Key-value workloads that ended for want of zones or space, which is a result.
-pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
+fn ended_early(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
     results
         .flat_map(|result| result.ended_early.iter().map(move |ended| (result, ended)))
@@ -38,6 +40,24 @@ pub(super) fn ended_early(finished: &[Finished]) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// What is said of jobs: those that failed, if any did, those that ended early, and warnings.
+pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> (bool, Vec<String>) {
+    let failures = failures(finished);
+    let warnings = warnings.iter().map(|of| format!("warning: {of}"));
+    let failed = !failures.is_empty();
+    let said = failures.into_iter().chain(ended_early(finished));
+    (failed, said.chain(warnings).collect())
+}
+
+/// Operations that did nothing, where they are more than a few.
+pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
+    let measured = finished
+        .iter()
+        .map(|one| (&one.experiment, &*one.points, &*one.results));
+    let says_all = plan.conditions.conditions.restore.is_none();
+    idle::warnings(&measured.collect::<Vec<_>>(), says_all)
 }
 
 /// What a reader of the report must know first.
@@ -76,10 +96,7 @@ pub(super) fn notices(plan: &Plan<'_>, ran: &Ran, failures: &[String]) -> Vec<St
     notices.extend(plan.skipped.iter().cloned());
     notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
     if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
-        notices.push(format!(
-            "And {} more jobs ended so: see points.json.",
-            more + 1
-        ));
+        notices.push(format!("And {} more of these: see points.json.", more + 1));
     }
     notices
 }

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use zonelab_host::stats::Latency;
 use zonelab_lab::difference::Difference;
+use zonelab_lab::idle::LEAST_SHARE;
 use zonelab_lab::output::Place;
 use zonelab_lab::rows::{Row, Summary};
+use zonelab_lab::run::JobMeasured;
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
 use crate::console;
@@ -115,7 +117,10 @@ const MEASURED: [&str; 9] = [
 
 /// The measurements of an experiment that is compared with nothing.
 fn measured(one: &Finished, style: &Style) -> String {
-    let mut table = Table::new([
+    let nothing = |job: &JobMeasured| job.metrics.get("nothing_share").unwrap_or_default();
+    let mut jobs = one.results.iter().flat_map(|result| &result.jobs);
+    let is_idle = jobs.any(|job| nothing(job) > LEAST_SHARE);
+    let mut columns = vec![
         Column::text("series"),
         Column::number(&one.experiment.axis.heading()),
         Column::text("job"),
@@ -126,7 +131,9 @@ fn measured(one: &Finished, style: &Style) -> String {
         Column::number("P50 us"),
         Column::number("P95 us"),
         Column::number("P99.9 us"),
-    ]);
+    ];
+    columns.extend(is_idle.then(|| Column::number("did nothing")));
+    let mut table = Table::new(columns);
     for result in &one.results {
         for job in &result.jobs {
             let of = |metric: &str, unit: &str| {
@@ -138,23 +145,22 @@ fn measured(one: &Finished, style: &Style) -> String {
             };
             let value = |metric: &str| of(metric, "");
             let time = |metric: &str| of(metric, "us");
-            table.push(
-                [
-                    result.series.clone(),
-                    one.experiment.axis.shown(&result.x),
-                    job.name.clone(),
-                    job.metrics
-                        .get("ops")
-                        .map_or(String::from("-"), |ops| format!("{ops:.0}")),
-                    value("ops_s"),
-                    value("mib_s"),
-                    time("lat_mean_us"),
-                    time("lat_p50_us"),
-                    time("lat_p95_us"),
-                    time("lat_p99_9_us"),
-                ]
-                .map(Cell::from),
-            );
+            let mut cells = vec![
+                result.series.clone(),
+                one.experiment.axis.shown(&result.x),
+                job.name.clone(),
+                job.metrics
+                    .get("ops")
+                    .map_or(String::from("-"), |ops| format!("{ops:.0}")),
+                value("ops_s"),
+                value("mib_s"),
+                time("lat_mean_us"),
+                time("lat_p50_us"),
+                time("lat_p95_us"),
+                time("lat_p99_9_us"),
+            ];
+            cells.extend(is_idle.then(|| format!("{:.1} %", nothing(job) * 100.0)));
+            table.push(cells.into_iter().map(Cell::from));
         }
     }
     format!(

@@ -283,8 +283,15 @@ fn the_driver_for_pcie_changes_nothing() {
     scratch.write("job.fio", BOUNDED);
     let on = |device: &str, host: &[&str]| {
         let args = ["job.fio", "--device", device];
-        let result = scratch.json(&[&args[..], &SMALL, host].concat());
-        result["jobs"].clone()
+        let mut result = scratch.json(&[&args[..], &SMALL, host].concat());
+        for job in result["jobs"].as_array_mut().unwrap() {
+            // What commands found to do crosses no wire.
+            let more = job["zonelab"].as_object_mut().unwrap();
+            for count in ["nothing_ios", "buffered_reads", "warnings"] {
+                more.remove(count);
+            }
+        }
+        result["jobs"].take()
     };
     let stack = ["--host-stack", "io_uring", "--host-jitter", "300ns"];
     let [free, with_costs] = [&[][..], &stack].map(|host| {

@@ -21,6 +21,7 @@ mod fio_jobs;
 mod fio_words;
 mod fit;
 mod ftl;
+mod idle;
 mod keys;
 mod kv;
 mod nvme;

@@ -75,7 +75,17 @@ full_zones = "14..=15"
 fn points(scratch: &Scratch, args: &[&str]) -> Value {
     let output = scratch.zonelab(&[&["run"], args, &["--out", "out", "--force"]].concat());
     assert!(output.status.success(), "{args:?}: {}", stderr(&output));
-    serde_json::from_str(&scratch.read("out/points.json")).unwrap()
+    let mut points: Value = serde_json::from_str(&scratch.read("out/points.json")).unwrap();
+    for point in points["points"].as_array_mut().unwrap() {
+        for job in point["jobs"].as_array_mut().unwrap() {
+            // What commands found to do crosses no wire.
+            let metrics = job["metrics"].as_object_mut().unwrap();
+            for share in ["nothing_share", "buffered_share"] {
+                metrics.remove(share);
+            }
+        }
+    }
+    points
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Monotonic, Nanos, Op, QueueId, QueuePair, RejectReason,
-    Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, Found, Monotonic, Nanos, Op, QueueId, QueuePair,
+    RejectReason, Rejected, Tag,
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::queue::{CompletionEntry, StatusField, SubmissionEntry};
@@ -96,6 +96,7 @@ impl LinuxQueue {
             status,
             at: self.clock.now(),
             result,
+            found: Found::Unknown,
             data,
         });
     }
@@ -291,6 +292,7 @@ impl QueuePair for LinuxQueue {
                 status: field.status(),
                 at,
                 result: ended.result,
+                found: Found::Unknown,
                 data: ended.data,
             });
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Nanos, Op, QueueId, QueuePair, RejectReason, Rejected,
-    Tag,
+    Buf, Command, Completion, DeviceInfo, Found, Nanos, Op, QueueId, QueuePair, RejectReason,
+    Rejected, Tag,
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::queue::{CompletionEntry, SglDescriptor, StatusField, SubmissionEntry};
@@ -404,6 +404,7 @@ impl<F: Function> PcieQueue<F> {
             status,
             at: self.now,
             result: 0,
+            found: Found::Unknown,
             data,
         });
     }
@@ -480,6 +481,7 @@ impl<F: Function> QueuePair for PcieQueue<F> {
                             status: popped.entry.status.status(),
                             at: self.now,
                             result: popped.entry.result(),
+                            found: Found::Unknown,
                             data,
                         });
                     }

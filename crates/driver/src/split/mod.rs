@@ -31,8 +31,8 @@ mod zones;
 use std::collections::VecDeque;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, DeviceQueue, Nanos, Op, QueueId, QueuePair, RejectReason,
-    Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, DeviceQueue, Found, Nanos, Op, QueueId, QueuePair,
+    RejectReason, Rejected, Tag,
 };
 use zonelab_nvme::Status;
 
@@ -264,6 +264,7 @@ impl<Q: QueuePair> Splitting<Q> {
             status,
             at: Nanos::ZERO,
             result,
+            found: Found::Unknown,
             data,
         });
     }

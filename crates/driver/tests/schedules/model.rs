@@ -165,8 +165,8 @@ pub(crate) mod pair {
 
 pub(crate) mod queue {
     use zonelab_device::{
-        Buf, Command, Completion, DeviceInfo, Nanos, QueueId, QueuePair, RejectReason, Rejected,
-        Tag,
+        Buf, Command, Completion, DeviceInfo, Found, Nanos, QueueId, QueuePair, RejectReason,
+        Rejected, Tag,
     };
     use zonelab_driver::Reply;
     use zonelab_driver::pcie::{PcieError, Violation};
@@ -288,6 +288,7 @@ pub(crate) mod queue {
                 status,
                 at: Nanos::ZERO,
                 result: 0,
+                found: Found::Unknown,
                 data,
             });
         }

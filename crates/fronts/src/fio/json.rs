@@ -5,7 +5,8 @@
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use zonelab_host::fio::Echo;
-use zonelab_host::stats::{self, OpKind};
+use zonelab_host::stats::{self, Finds, OpKind};
+use zonelab_host::workload::directed as workload;
 use zonelab_host::workload::record::{BUCKETS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
 
@@ -143,6 +144,12 @@ struct JobExtra<'a> {
     verify: Option<Verify>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<Replay<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nothing_ios: Option<ByDirection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffered_reads: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     operations: Kinds,
 }
 
@@ -151,6 +158,13 @@ struct JobExtra<'a> {
 struct Stuck {
     threads: u32,
     waited_for: String,
+}
+
+/// Operations that did nothing; absent of a device that does not tell.
+#[derive(Serialize)]
+struct ByDirection {
+    read: u64,
+    trim: u64,
 }
 
 /// What became of blocks that were verified.
@@ -337,6 +351,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
     let operations = entry.operations();
     let all = |value: f64| if operations > 0 { value } else { 0.0 };
     let target = entry.spec().latency.target;
+    let finds = finds(entry);
     Job {
         jobname: &entry.job.name,
         desc: section.description(),
@@ -391,9 +406,25 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
             }),
             replay: (entry.replayed.as_ref()).map(|replayed| Replay::of(replayed, with_bins)),
+            nothing_ios: finds.map(|[read, trim]| ByDirection {
+                read: read.nothing,
+                trim: trim.nothing,
+            }),
+            buffered_reads: finds.map(|[read, _]| read.buffered),
+            warnings: entry.warnings(),
             operations: Kinds(entry.kinds),
         },
     }
+}
+
+/// What reads and trims found to do, if the device tells.
+fn finds(entry: &Entry<'_>) -> Option<[Finds; 2]> {
+    let of = |direction: workload::Direction| {
+        let stats = entry.directions[direction as usize].as_ref();
+        stats.map_or_else(Finds::default, |stats| stats.finds)
+    };
+    let both = [of(workload::Direction::Read), of(workload::Direction::Trim)];
+    both.iter().any(|of| of.known > 0).then_some(both)
 }
 
 fn direction<'a>(entry: &'a Entry<'_>, index: usize, with_bins: bool) -> Direction<'a> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use zonelab_device::Nanos;
 use zonelab_host::stats::{Latency, Moments, OpKind};
 use zonelab_host::workload::directed::Direction;
 use zonelab_host::workload::record::{DirectionStats, Spread};
@@ -104,6 +105,9 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
     if !kinds.is_empty() {
         let _ = writeln!(text, "     operations : {}", kinds.join(", "));
     }
+    for warning in entry.warnings() {
+        let _ = writeln!(text, "     warning    : {warning}");
+    }
     if let Some((kind, status)) = entry.first_error {
         let failed = entry.errors;
         let _ = writeln!(
@@ -129,13 +133,12 @@ fn push_direction(
     stats: &DirectionStats,
 ) {
     let run_time = entry.run_time[direction as usize];
-    let seconds = run_time.as_secs_f64().max(1e-9);
-    let rate = stats.bytes as f64 / seconds;
+    let rate = per_second(stats.bytes, run_time);
     let _ = write!(
         text,
         "  {:>5}: IOPS={}, BW={} ({})({}/{}msec)",
         direction.name(),
-        count(stats.operations as f64 / seconds),
+        count(per_second(stats.operations, run_time)),
         binary(rate, "/s"),
         decimal(rate, "/s"),
         binary(stats.bytes as f64, ""),
@@ -174,6 +177,16 @@ fn push_direction(
             "   iops        : min={:5}, max={:5}, avg={:.2}, stdev={:.2}, samples={}",
             iops.min, iops.max, iops.mean, iops.stddev, iops.count
         );
+    }
+}
+
+/// What was done in a second; of no time nothing is known.
+fn per_second(amount: u64, run_time: Nanos) -> f64 {
+    let seconds = run_time.as_secs_f64();
+    if seconds > 0.0 {
+        amount as f64 / seconds
+    } else {
+        0.0
     }
 }
 
@@ -292,24 +305,27 @@ fn push_group(text: &mut String, report: &Report<'_>, group: u32) {
 
 fn group_line(entries: &[&Entry<'_>], direction: Direction) -> Option<String> {
     let index = direction as usize;
-    let rates: Vec<(u64, f64)> = entries
+    let rates: Vec<(u64, Nanos)> = entries
         .iter()
         .filter_map(|entry| {
-            let stats = entry.directions[index].as_ref()?;
-            Some((stats.bytes, entry.run_time[index].as_secs_f64().max(1e-9)))
+            Some((
+                entry.directions[index].as_ref()?.bytes,
+                entry.run_time[index],
+            ))
         })
         .collect();
     let bytes: u64 = rates.iter().map(|(bytes, _)| bytes).sum();
     if bytes == 0 {
         return None;
     }
-    let each = rates.iter().map(|(bytes, seconds)| *bytes as f64 / seconds);
+    let each = rates.iter().map(|(bytes, time)| per_second(*bytes, *time));
     let (low, high) = each.fold((f64::MAX, 0.0_f64), |(low, high), rate| {
         (low.min(rate), high.max(rate))
     });
-    let times = rates.iter().map(|(_, seconds)| (seconds * 1e3) as u64);
+    let times = rates.iter().map(|(_, time)| time.0 / 1_000_000);
     let (shortest, longest) = times.fold((u64::MAX, 0), |(a, b), ms| (a.min(ms), b.max(ms)));
-    let total = bytes as f64 / rates.iter().map(|(_, s)| *s).fold(1e-9, f64::max);
+    let longest_time = rates.iter().map(|(_, time)| *time).max();
+    let total = per_second(bytes, longest_time.unwrap_or_default());
     Some(format!(
         "{:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={shortest}-{longest}msec",
         direction.name().to_uppercase(),

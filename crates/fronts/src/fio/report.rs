@@ -4,11 +4,12 @@
 use zonelab_device::Nanos;
 use zonelab_host::fio::{JobFile, Plan, PlannedJob};
 use zonelab_host::stats::{Intervals, Latency, Moments, OpKind};
-use zonelab_host::workload::directed::DirectedWork;
+use zonelab_host::workload::directed::{DirectedWork, Direction};
 use zonelab_host::workload::latency::TooLate;
 use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
 use zonelab_host::workload::{JobSpec, Verified};
+use zonelab_lab::idle::{BUFFERED, LEAST_SHARE, grouped, why};
 use zonelab_nvme::Status;
 use zonelab_ssd::faults::LostCompletions;
 
@@ -234,6 +235,44 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// What of it did nothing, in words, if that is more than a little.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for direction in Direction::ALL {
+            let Some(stats) = &self.directions[direction as usize] else {
+                continue;
+            };
+            let (finds, name) = (&stats.finds, direction.name());
+            let why = match (direction, self.spec().work.blocks) {
+                (Direction::Read, _) => why(OpKind::Read),
+                (Direction::Write, _) => why(OpKind::Finish),
+                (Direction::Trim, None) => why(OpKind::Reset),
+                (Direction::Trim, Some(_)) => "the blocks hold nothing",
+            };
+            let nothing = format!("{name}s did nothing: {why}");
+            warnings.extend(share(finds.nothing, finds.known, &nothing));
+            let buffered = format!("{name}s {BUFFERED}");
+            warnings.extend(share(finds.buffered, finds.known, &buffered));
+        }
+        if let Some(replayed) = &self.replayed {
+            let of_trace = |skipped: u64, direction: Direction, what: &str| {
+                let stats = self.directions[direction as usize].as_ref();
+                let issued = stats.map_or(0, |stats| stats.operations);
+                let what = format!(
+                    "{}s of the trace were not issued, or in part: {what}",
+                    direction.name()
+                );
+                share(skipped, issued + skipped, &what)
+            };
+            let reads = "nothing is written there";
+            warnings.extend(of_trace(replayed.skipped_reads, Direction::Read, reads));
+            let trims = "they are of no whole zones";
+            warnings.extend(of_trace(replayed.skipped_trims, Direction::Trim, trims));
+        }
+        warnings
+    }
+
     /// What its first thread does.
     #[must_use]
     pub fn spec(&self) -> &JobSpec<DirectedWork> {
@@ -262,6 +301,13 @@ impl<'a> Entry<'a> {
             (_, None, None) => EILSEQ,
         }
     }
+}
+
+/// "12.5 % of 51,200 reads did nothing", of a share that is worth it.
+fn share(part: u64, all: u64, what: &str) -> Option<String> {
+    let share = part as f64 / all.max(1) as f64;
+    let (percent, all) = (share * 100.0, grouped(all));
+    (share > LEAST_SHARE).then(|| format!("{percent:.1} % of {all} {what}"))
 }
 
 fn add_all<const N: usize>(to: &mut [u64; N], from: &[u64; N]) {

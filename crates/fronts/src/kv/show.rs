@@ -108,6 +108,9 @@ pub fn to_text(report: &Report<'_>, style: &Style) -> String {
         let at = number(failed.at.as_secs_f64());
         let _ = writeln!(text, "ENDED EARLY, at {at} s: {}", failed.error);
     }
+    if let Some(warning) = TreeWork::of(&run.outcome.stores).warning() {
+        let _ = writeln!(text, "warning: {warning}");
+    }
     text.push('\n');
     text.push_str(&latencies(run, style));
     text.push('\n');
@@ -156,7 +159,11 @@ fn summary(report: &Report<'_>, style: &Style) -> String {
     let Report { run, wear, .. } = report;
     let (tree, space) = (TreeWork::of(&run.outcome.stores), space(run));
     let (_, usage) = &run.outcome.usage;
-    let size = |bytes: f64| fmt_size(bytes as u64 >> 20 << 20);
+    // To whole MiB, of less than one to whole KiB.
+    let size = |bytes: f64| match bytes as u64 {
+        bytes if bytes < 1 << 20 => fmt_size(bytes >> 10 << 10),
+        bytes => fmt_size(bytes >> 20 << 20),
+    };
     let none = || "-".to_owned();
     let mut rows: Vec<(&str, String)> = vec![
         (
@@ -172,6 +179,16 @@ fn summary(report: &Report<'_>, style: &Style) -> String {
         (
             "read amplification (blocks per get)",
             tree.read_amplification().map_or_else(none, number),
+        ),
+        (
+            "gets from memtables, cache, drive",
+            [
+                tree.gets_from_memtables,
+                tree.gets_from_cache(),
+                tree.gets_from_files,
+            ]
+            .map(|gets| gets.to_string())
+            .join(", "),
         ),
         (
             "space amplification (held by valid)",
@@ -313,6 +330,7 @@ pub fn to_json(report: &Report<'_>) -> String {
             "scarce": run.scarce(),
         })
     });
+    let warnings: Vec<String> = tree.warning().into_iter().collect();
     let value = json!({
         "schema": SCHEMA,
         "seed": report.seed,
@@ -323,12 +341,18 @@ pub fn to_json(report: &Report<'_>) -> String {
         "operations": measured.operations(),
         "planned": outcome.planned,
         "missing": measured.missing,
+        "warnings": warnings,
         "run_ns": measured.elapsed().0,
         "load_ns": outcome.load.0,
         "kinds": operations,
         "tree": {
             "write_amplification": tree.write_amplification().map(significant),
             "read_amplification": tree.read_amplification().map(significant),
+            "gets": tree.gets,
+            "gets_from_memtables": tree.gets_from_memtables,
+            "gets_from_files": tree.gets_from_files,
+            "scans": tree.scans,
+            "scans_from_memtables": tree.scans_from_memtables,
             "user_bytes": tree.user_bytes,
             "wal_bytes": tree.wal_bytes,
             "flushed_bytes": tree.flushed_bytes,

@@ -19,6 +19,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             tag,
             status,
             result,
+            found,
             data,
             ..
         } = completion;
@@ -28,7 +29,11 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         };
         match flight {
             Flight::Load { load, part, want } => self.land_load((load, part, want), status, data),
-            Flight::Read { part, is_whole } => self.land_read(part, is_whole, status, data),
+            Flight::Read { part, is_whole } => {
+                let operation = &mut self.operations[part.operation];
+                operation.found = operation.found.with(found);
+                self.land_read(part, is_whole, status, data);
+            }
             Flight::Write {
                 zone,
                 offset,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use slab::Slab;
 use zerocopy::FromBytes;
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, DeviceQueue, Nanos, Op, QueueId, QueuePair, RejectReason,
-    Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, DeviceQueue, Found, Nanos, Op, QueueId, QueuePair,
+    RejectReason, Rejected, Tag,
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
@@ -130,6 +130,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             status: operation.status,
             at: self.taken_at.unwrap_or_else(|| self.inner.now()),
             result: 0,
+            found: operation.found,
             data: operation.data,
         });
     }
@@ -273,6 +274,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
                     _ => Kind::Verify,
                 };
                 operation.left = nlb;
+                operation.found = Found::Nothing;
                 operation.epoch = Some(self.reads.begin());
                 let index = self.operations.insert(operation);
                 self.look_up(Part::whole(index, nlb), Want::Read);
@@ -283,6 +285,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             }
             Op::Write { .. } => {
                 operation.left = nlb;
+                operation.found = Found::Work(nlb);
                 let index = self.operations.insert(operation);
                 self.look_up(Part::whole(index, nlb), Want::Write);
             }

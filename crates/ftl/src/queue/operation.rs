@@ -1,6 +1,6 @@
 //! What programs asked for, and the commands that it takes.
 
-use zonelab_device::{Buf, Tag};
+use zonelab_device::{Buf, Found, Tag};
 use zonelab_nvme::Status;
 
 use super::load::Want;
@@ -31,6 +31,8 @@ pub(super) struct Operation {
     /// Its buffer, unless a command has it.
     pub(super) data: Option<Buf>,
     pub(super) status: Status,
+    /// What those that have found to do.
+    pub(super) found: Found,
     /// Since when it reads.
     pub(super) epoch: Option<ReadEpoch>,
     /// Zones that failed under it.
@@ -46,6 +48,7 @@ impl Operation {
             left: 0,
             data,
             status: Status::SUCCESS,
+            found: Found::Unknown,
             epoch: None,
             failures: 0,
         }

@@ -228,6 +228,7 @@ impl BlockLayer {
             status,
             at,
             result,
+            found,
             data,
             ..
         } = completion;
@@ -255,6 +256,7 @@ impl BlockLayer {
                 status,
                 at,
                 result,
+                found,
                 data,
             });
         }

@@ -1,10 +1,10 @@
 //! The measurements of a job, and of jobs reported as one.
 
-use zonelab_device::{Nanos, Op};
+use zonelab_device::{Found, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{Intervals, Latency};
+use super::{Finds, Intervals, Latency};
 
 /// A kind of operation that is measured on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +75,12 @@ impl OpKind {
         matches!(self, Self::Read | Self::Write | Self::Append)
     }
 
+    /// Whether its operations can succeed without having had anything to do.
+    #[must_use]
+    pub const fn may_find_nothing(self) -> bool {
+        !matches!(self, Self::Write | Self::Append)
+    }
+
     /// Name in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -102,6 +108,8 @@ pub struct Outcome {
     /// Bytes of data that crossed the link between host and device for it:
     /// none for a finish by the device, which counts what it fills.
     pub link_bytes: u64,
+    /// What it found to do.
+    pub found: Found,
     /// Its status. A failed operation counts as an error and as nothing else.
     pub status: Status,
 }
@@ -113,6 +121,8 @@ pub struct OpStats {
     pub bytes: u64,
     /// Bytes that crossed the link for them.
     pub link_bytes: u64,
+    /// What the operations that succeeded found to do.
+    pub finds: Finds,
     /// Latencies of the operations that succeeded; their number is the number of those.
     pub latency: Latency,
     /// Throughput by intervals.
@@ -128,6 +138,7 @@ impl OpStats {
         Self {
             bytes: 0,
             link_bytes: 0,
+            finds: Finds::default(),
             latency: Latency::new(),
             intervals: Intervals::new(from, interval),
             errors: Vec::new(),
@@ -140,6 +151,7 @@ impl OpStats {
         if outcome.status.is_success() {
             self.bytes = self.bytes.saturating_add(outcome.bytes);
             self.link_bytes = self.link_bytes.saturating_add(outcome.link_bytes);
+            self.finds.record(outcome.found);
             self.latency.record(outcome.latency);
             self.intervals.record(outcome.at, outcome.bytes);
         } else {
@@ -162,7 +174,7 @@ fn count_error(errors: &mut Vec<(Status, u64)>, status: Status, count: u64) {
 /// [`Self::start_measuring`] (inclusive) until [`Self::finish`] is called.
 ///
 /// ```
-/// use zonelab_device::Nanos;
+/// use zonelab_device::{Found, Nanos};
 /// use zonelab_host::stats::{Intervals, JobStats, OpKind, Outcome};
 /// use zonelab_nvme::Status;
 ///
@@ -174,6 +186,7 @@ fn count_error(errors: &mut Vec<(Status, u64)>, status: Status, count: u64) {
 ///         latency: Nanos::from_us(734),
 ///         bytes: 16_384,
 ///         link_bytes: 16_384,
+///         found: Found::Work(4),
 ///         status: Status::SUCCESS,
 ///     });
 /// }
@@ -269,6 +282,8 @@ pub struct GroupStats {
     pub bytes: u64,
     /// Bytes that crossed the link for them.
     pub link_bytes: u64,
+    /// What the operations that succeeded found to do.
+    pub finds: Finds,
     /// Latencies of the operations that succeeded, of all jobs.
     pub latency: Latency,
     /// Failed operations by status.
@@ -304,6 +319,7 @@ impl GroupStats {
             jobs: 0,
             bytes: 0,
             link_bytes: 0,
+            finds: Finds::default(),
             latency: Latency::new(),
             errors: Vec::new(),
             mean_iops: 0.0,
@@ -315,6 +331,7 @@ impl GroupStats {
         let OpStats {
             bytes,
             link_bytes,
+            finds,
             latency,
             intervals,
             errors,
@@ -322,6 +339,7 @@ impl GroupStats {
         self.jobs += 1;
         self.bytes = self.bytes.saturating_add(*bytes);
         self.link_bytes = self.link_bytes.saturating_add(*link_bytes);
+        self.finds += *finds;
         self.latency.merge(latency);
         self.mean_iops += Intervals::sum_mean_iops([intervals]);
         self.run_time = self.run_time.max(run_time);
@@ -370,6 +388,7 @@ mod tests {
             latency: Nanos::from_us(us),
             bytes: 4_096,
             link_bytes: 1_024,
+            found: Found::Work(1),
             status: Status::SUCCESS,
         }
     }

@@ -11,6 +11,7 @@
 //! results are floating point only where they are read out.
 
 mod confidence;
+mod finds;
 mod intervals;
 mod job;
 mod latency;
@@ -18,6 +19,7 @@ mod moments;
 mod timeline;
 
 pub use confidence::{Confidence, Estimate, Sample, Statistic};
+pub use finds::Finds;
 pub use intervals::{IntervalClock, Intervals};
 pub use job::{GroupStats, JobStats, OpKind, OpStats, Outcome};
 pub use latency::Latency;

@@ -5,13 +5,15 @@
 //! experiments report them, and statistics by direction with latency in its
 //! parts, as fio does. What is not asked for costs a branch.
 
-use zonelab_device::{Nanos, Op};
+use zonelab_device::{Found, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::directed::Direction;
 use super::replay::{Action, Operation, Trace};
-use crate::stats::{Confidence, Intervals, JobStats, Latency, Moments, OpKind, Outcome, Statistic};
+use crate::stats::{
+    Confidence, Finds, Intervals, JobStats, Latency, Moments, OpKind, Outcome, Statistic,
+};
 
 /// Upper ends of the buckets of completion latency in nanoseconds, as fio has
 /// them: up to 2, 4, 10, ... 1000 ns, then us, then ms up to 2000. One more
@@ -159,6 +161,8 @@ pub struct DirectionStats {
     pub bytes: u64,
     /// Operations.
     pub operations: u64,
+    /// What they found to do.
+    pub finds: Finds,
     /// From the decision to submit until the command is with the drive.
     pub submission: Spread,
     /// From then until the completion is with the job.
@@ -179,6 +183,7 @@ impl DirectionStats {
         Self {
             bytes: 0,
             operations: 0,
+            finds: Finds::default(),
             submission: Spread::new(recording.submission_percentiles),
             completion: Spread::new(recording.completion_percentiles),
             total: Spread::new(recording.total_percentiles),
@@ -196,6 +201,7 @@ impl DirectionStats {
         let Self {
             bytes,
             operations,
+            finds,
             submission,
             completion,
             total,
@@ -205,6 +211,7 @@ impl DirectionStats {
         } = other;
         self.bytes = self.bytes.saturating_add(*bytes);
         self.operations += operations;
+        self.finds += *finds;
         self.submission.merge(submission);
         self.completion.merge(completion);
         self.total.merge(total);
@@ -266,10 +273,15 @@ pub(super) struct Done {
     /// When it was with the drive.
     pub(super) submitted: Nanos,
     pub(super) completed: Nanos,
-    /// Bytes that it counts as.
+    /// Bytes that it counts as: those that were asked for, as fio has it.
     pub(super) bytes: u64,
+    /// Bytes of it that there was something to do with: less for management of zones that
+    /// held, or lacked, less than was asked for.
+    pub(super) done_bytes: u64,
     /// Bytes that crossed the link for it.
     pub(super) link_bytes: u64,
+    /// What it found to do.
+    pub(super) found: Found,
     /// The byte of the device at which it began.
     pub(super) offset: u64,
     /// Operations in flight when it was submitted, itself included.
@@ -408,8 +420,9 @@ impl Recorder {
                 &Outcome {
                     at: done.completed,
                     latency,
-                    bytes: done.bytes,
+                    bytes: done.done_bytes,
                     link_bytes: done.link_bytes,
+                    found: done.found,
                     status: Status::SUCCESS,
                 },
             );
@@ -430,6 +443,7 @@ impl Recorder {
         let submission = done.submitted.saturating_sub(done.decided);
         let completion = done.completed.saturating_sub(done.submitted);
         stats.operations += 1;
+        stats.finds.record(done.found);
         stats.bytes = stats.bytes.saturating_add(done.bytes);
         stats.submission.record(submission);
         stats.completion.record(completion);
@@ -456,6 +470,7 @@ impl Recorder {
                 latency: Nanos::ZERO,
                 bytes: 0,
                 link_bytes: 0,
+                found: Found::Unknown,
                 status,
             };
             self.stats.record(kind, &none);

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Lba, Nanos, Op, QueueId, QueuePair,
-    Rejected, Tag,
+    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Found, Lba, Nanos, Op, QueueId,
+    QueuePair, Rejected, Tag,
 };
 use zonelab_host::{Clock, CoreId, NextWake, Reactor, RunEnd, StopSignal, WaitsFor};
 use zonelab_nvme::Status;
@@ -109,6 +109,7 @@ impl Device for Far {
                 status: Status::SUCCESS,
                 at,
                 result: 0,
+                found: Found::Unknown,
                 data: None,
             });
         }

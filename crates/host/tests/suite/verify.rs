@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Nanos, Op, QueueId, QueuePair, RejectReason, Rejected,
-    Tag,
+    Buf, Command, Completion, DeviceInfo, Found, Nanos, Op, QueueId, QueuePair, RejectReason,
+    Rejected, Tag,
 };
 use zonelab_host::verify::{Method, Pattern, Verify};
 use zonelab_host::workload::directed::{
@@ -180,6 +180,7 @@ impl QueuePair for Memory {
             status: Status::SUCCESS,
             at: self.now + Nanos::from_us(10),
             result,
+            found: Found::Unknown,
             data,
         });
         Ok(())

@@ -89,10 +89,17 @@ pub struct DbStats {
     pub deletes: u64,
     /// Point queries.
     pub gets: u64,
+    /// Point queries that a memtable answered.
+    pub gets_from_memtables: u64,
+    /// Those for which a block was read from a file. What is left, filters and blocks in
+    /// memory answered.
+    pub gets_from_files: u64,
     /// Point queries that found a value.
     pub gets_found: u64,
     /// Range queries.
     pub scans: u64,
+    /// Range queries for which no file was looked into.
+    pub scans_from_memtables: u64,
     /// Entries that range queries gave.
     pub scanned_entries: u64,
     /// Keys and values of puts and deletes, with `key_padding`.

@@ -1,6 +1,6 @@
 //! What clients measure.
 
-use zonelab_device::Nanos;
+use zonelab_device::{Found, Nanos};
 use zonelab_host::stats::{GroupStats, Intervals, OpStats, Outcome};
 use zonelab_nvme::Status;
 
@@ -69,6 +69,7 @@ impl Measured {
                 latency,
                 bytes,
                 link_bytes: bytes,
+                found: Found::Unknown,
                 status: Status::SUCCESS,
             });
     }

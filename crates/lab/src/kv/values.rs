@@ -10,6 +10,7 @@ use zonelab_kv::work::Kind;
 
 use super::{KvRun, job_of_kind};
 use crate::detail::JobDetail;
+use crate::idle::grouped;
 use crate::metrics::Metrics;
 use crate::run::JobMeasured;
 
@@ -80,6 +81,14 @@ pub struct TreeWork {
     pub compacted_bytes: u64,
     /// Point queries.
     pub gets: u64,
+    /// Those that a memtable answered.
+    pub gets_from_memtables: u64,
+    /// Those for which a block was read from a file: from the drive.
+    pub gets_from_files: u64,
+    /// Range queries.
+    pub scans: u64,
+    /// Those for which no file was looked into.
+    pub scans_from_memtables: u64,
     /// Data blocks that they looked into.
     pub blocks: u64,
     /// Waits of writes, by cause.
@@ -98,6 +107,10 @@ impl TreeWork {
             work.flushed_bytes += after.flushed_bytes() - before.flushed_bytes();
             work.compacted_bytes += after.compacted_bytes() - before.compacted_bytes();
             work.gets += after.gets - before.gets;
+            work.gets_from_memtables += after.gets_from_memtables - before.gets_from_memtables;
+            work.gets_from_files += after.gets_from_files - before.gets_from_files;
+            work.scans += after.scans - before.scans;
+            work.scans_from_memtables += after.scans_from_memtables - before.scans_from_memtables;
             work.blocks += blocks(after) - blocks(before);
             for (all, (b, a)) in work
                 .stalls
@@ -122,6 +135,37 @@ impl TreeWork {
     #[must_use]
     pub fn read_amplification(&self) -> Option<f64> {
         (self.gets > 0).then(|| self.blocks as f64 / self.gets as f64)
+    }
+
+    /// The share of point queries for which a block was read from the drive.
+    #[must_use]
+    pub fn file_get_share(&self) -> Option<f64> {
+        (self.gets > 0).then(|| self.gets_from_files as f64 / self.gets as f64)
+    }
+
+    /// Point queries that filters, or blocks in memory, answered.
+    #[must_use]
+    pub const fn gets_from_cache(&self) -> u64 {
+        self.gets - self.gets_from_memtables - self.gets_from_files
+    }
+
+    /// What is to be said if no query came to the drive.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let queries = self.gets + self.scans;
+        let in_memory = self.gets - self.gets_from_files + self.scans_from_memtables;
+        if queries == 0 || in_memory < queries {
+            return None;
+        }
+        let memtables = self.gets_from_memtables + self.scans_from_memtables;
+        Some(format!(
+            "none of {} queries read from the drive: {} were answered by memtables, which hold \
+             what was put last, and {} by blocks in memory (more records, or a smaller \
+             store.write_buffer_size and store.block_cache, make it read)",
+            grouped(queries),
+            grouped(memtables),
+            grouped(self.gets_from_cache())
+        ))
     }
 
     /// How long writes waited for the tree.
@@ -204,6 +248,7 @@ fn values(run: &KvRun) -> impl Iterator<Item = (&'static str, f64)> {
         ),
         ("write_amp", tree.write_amplification()),
         ("read_amp", tree.read_amplification()),
+        ("file_get_share", tree.file_get_share()),
         ("stall_s", Some(tree.stalled().as_secs_f64())),
         ("space_amp", Some(space.amplification())),
         ("invalid_mean_mib", Some(space.mean_invalid_bytes() / MIB)),

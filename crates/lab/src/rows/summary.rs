@@ -163,6 +163,8 @@ pub struct Summary {
     pub missing: Vec<Missing>,
     /// Rows that failed.
     pub failed: usize,
+    /// What measured values are not what they seem, in words: operations that did nothing.
+    pub warnings: Vec<String>,
 }
 
 impl Summary {
@@ -204,6 +206,7 @@ impl Summary {
             drive,
             missing,
             failed: failed.count(),
+            warnings: Vec::new(),
         }
     }
 

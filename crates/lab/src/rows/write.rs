@@ -138,7 +138,7 @@ fn summary_json(summary: &Summary) -> Value {
         value["kind"] = json!(kind.letter());
         value
     });
-    json!({
+    let mut value = json!({
         "quick": summary.scope.quick,
         "whole": summary.scope.whole,
         "pass": summary.pass(),
@@ -146,7 +146,11 @@ fn summary_json(summary: &Summary) -> Value {
         "statements": stats_json(&summary.statements),
         "drive": summary.drive,
         "missing": summary.missing,
-    })
+    });
+    if !summary.warnings.is_empty() {
+        value["warnings"] = json!(summary.warnings);
+    }
+    value
 }
 
 fn stats_json(stats: &Stats) -> Value {

@@ -285,9 +285,11 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         merges += job.merges;
     }
     let group = GroupStats::of(mine().map(|job| &job.recorder.stats), kind);
-    let mut metrics = group
-        .map(|group| Metrics::of(&group, &first_writes))
-        .unwrap_or_default();
+    let mut metrics = Metrics::default();
+    if let Some(group) = group {
+        metrics = Metrics::of(&group, &first_writes);
+        metrics.add_finds(kind, &group.finds);
+    }
     metrics.add_merges(merges);
     let detail = JobDetail::of(mine().map(|job| &job.recorder.stats), kind);
     metrics.add_seconds(&detail.throughput);

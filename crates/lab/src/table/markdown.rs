@@ -15,6 +15,9 @@ pub fn markdown(summary: &Summary) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(out, "* {}", escaped(&line));
     }
+    for warning in &summary.warnings {
+        let _ = writeln!(out, "* Warning: {}", escaped(warning));
+    }
     if summary.missing.is_empty() {
         return out;
     }

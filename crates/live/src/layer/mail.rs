@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Modelled, Nanos, QueueId, QueuePair,
-    Rejected, Tag,
+    Buf, Command, Completion, Device, DeviceInfo, DeviceQueue, Found, Modelled, Nanos, QueueId,
+    QueuePair, Rejected, Tag,
 };
 use zonelab_nvme::Status;
 use zonelab_ssd::DriveModel;
@@ -105,6 +105,7 @@ impl Mail {
                     status: Status::NAMESPACE_NOT_READY,
                     at: now,
                     result: 0,
+                    found: Found::Unknown,
                     data: rejected.data,
                 };
                 put(inboxes, ready, *first, completion);

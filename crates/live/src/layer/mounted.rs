@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use zonelab_device::{
-    Buf, Command, Completion, Device as _, DeviceInfo, DeviceQueue as _, Nanos, QueueId,
+    Buf, Command, Completion, Device as _, DeviceInfo, DeviceQueue as _, Found, Nanos, QueueId,
     QueuePair as _, Tag,
 };
 use zonelab_ftl::{FtlDevice, FtlError, FtlQueue, Metrics};
@@ -34,6 +34,7 @@ impl Asked {
             status: Status::NAMESPACE_NOT_READY,
             at,
             result: 0,
+            found: Found::Unknown,
             data: self.data,
         }
     }

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use zonelab_config::{Errors, Problem};
 use zonelab_lab::conditions::Conditions;
+use zonelab_lab::idle;
 use zonelab_lab::inputs::{Inputs, VERSION};
 use zonelab_lab::output::{Manifest, Place, digest};
 use zonelab_lab::rows::significant;
@@ -434,6 +435,13 @@ impl Pack {
         let each = points.iter();
         let mut each = each.map(|point| point.check(&self.inputs));
         each.try_for_each(|checked| checked.map_err(|error| why(&error)))
+    }
+
+    /// What the jobs of a point will do that is nothing, in words, as far as the file says it.
+    #[must_use]
+    pub fn idle(&self, point: usize) -> Vec<String> {
+        let points = self.points_of(point);
+        points.map_or_else(|_| Vec::new(), |points| idle::of_points(&points))
     }
 
     /// The command that runs a task by itself.

@@ -1,6 +1,10 @@
 //! What a sweep is about, for programs and for a terminal.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+use zonelab_host::stats::OpKind;
+use zonelab_lab::idle::{LEAST_SHARE, plural, why};
 use zonelab_lab::space::Goal;
 use zonelab_lab::table::{self, Cell, Style};
 
@@ -39,7 +43,7 @@ pub(super) fn json(
         .map(|line| json!({ "task": line.index, "why": why_failed(line) }))
         .collect();
     let (id, axis) = pack.names();
-    let value = json!({
+    let mut value = json!({
         "schema": SCHEMA,
         "name": pack.name,
         "title": pack.title,
@@ -62,6 +66,10 @@ pub(super) fn json(
         "objectives": aims,
         "points": standings,
     });
+    let warnings = idle(lines);
+    if !warnings.is_empty() {
+        value["warnings"] = json!(warnings);
+    }
     let mut text = serde_json::to_string_pretty(&value).map_err(SweepError::Pack)?;
     text.push('\n');
     Ok(text)
@@ -103,7 +111,39 @@ pub(super) fn text(
             why_failed(first)
         ));
     }
+    for warning in idle(lines) {
+        text.push_str(&format!("warning: {warning}\n"));
+    }
     Ok(text)
+}
+
+/// Jobs of which more than a few operations did nothing, and in how many runs.
+fn idle(lines: &[Line]) -> Vec<String> {
+    let mut idle: BTreeMap<(&str, &str, &str), (u64, f64)> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in lines.iter().flat_map(|line| &line.runs) {
+        *runs.entry(&run.series).or_default() += 1;
+        for job in &run.jobs {
+            let share = job.metrics.get("nothing_share").copied().unwrap_or(0.0);
+            if share > LEAST_SHARE {
+                let of_job = idle.entry((&run.series, &job.name, &job.operation));
+                let (count, most) = of_job.or_default();
+                *count += 1;
+                *most = most.max(share);
+            }
+        }
+    }
+    let sentence = |((series, job, operation), (count, most)): ((&str, &str, &str), (u64, f64))| {
+        let mut kinds = OpKind::ALL.into_iter();
+        let kind = kinds.find(|kind| kind.name() == operation)?;
+        let (all, operations, most) = (runs[series], plural(kind), most * 100.0);
+        Some(format!(
+            "series \"{series}\", job \"{job}\": in {count} of {all} runs up to {most:.1} % of the \
+             {operations} did nothing: {}",
+            why(kind)
+        ))
+    };
+    idle.into_iter().filter_map(sentence).collect()
 }
 
 fn front_text(

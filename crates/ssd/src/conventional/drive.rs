@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
-use zonelab_device::{Lba, Nanos, Op, ZoneId};
+use zonelab_device::{Found, Lba, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 
 use super::Conventional;
+use super::log::NONE;
 use crate::contents::{Data, NotWritten, Unreadable};
 use crate::drive::{BackEnd, Core, Drive, Request, Stage};
 use crate::event::Event;
@@ -170,14 +171,20 @@ impl Conventional {
                 let all = data
                     .as_deref()
                     .and_then(|data| ranges::of_deallocate(data, ranges));
+                let mut forgotten = 0;
                 for LbaRange { slba, nlb } in all.into_iter().flatten() {
                     // Fits: accepted, so they are blocks of the namespace.
-                    if let Err(why) = self.forget_blocks(end, slba as u32, nlb) {
-                        end.core.requests.at(index).status = why.status();
-                        break;
+                    match self.forget_blocks(end, slba as u32, nlb) {
+                        Ok(blocks) => forgotten += u64::from(blocks),
+                        Err(why) => {
+                            end.core.requests.at(index).status = why.status();
+                            break;
+                        }
                     }
                 }
-                end.core.requests.at(index).data = data;
+                let request = end.core.requests.at(index);
+                request.data = data;
+                request.found = Found::blocks(forgotten);
                 end.core.conclude_conventional(index);
             }
             Op::HandleStatus => {
@@ -197,25 +204,24 @@ impl Conventional {
     }
 
     /// The units that are all of these blocks hold nothing any more. Of a unit that some of
-    /// them are in, nothing changes.
+    /// them are in, nothing changes. Returns how many blocks held something.
     pub(super) fn forget_blocks(
         &mut self,
         end: &mut BackEnd<'_>,
         first: u32,
         nlb: u32,
-    ) -> Result<(), NotWritten> {
+    ) -> Result<u32, NotWritten> {
         let unit_lbas = self.log.unit_lbas();
         let units = first.div_ceil(unit_lbas)..(first + nlb) / unit_lbas;
         if units.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         if let Some(contents) = end.core.data.as_mut().and_then(Data::outside) {
             contents.forget(self.which, units.start * unit_lbas..units.end * unit_lbas)?;
         }
-        for unit in units {
-            self.log.forget(unit);
-        }
-        Ok(())
+        let held = units.filter(|&unit| self.log.forget(unit) != NONE);
+        // Fits: no more than the command has.
+        Ok(held.count() as u32 * unit_lbas)
     }
 
     /// Reads blocks. Their data is that of this moment: the place that it comes
@@ -224,7 +230,7 @@ impl Conventional {
         let lba_bytes = end.core.config.lba_bytes as usize;
         end.core.totals.host_read_bytes += u64::from(nlb) * lba_bytes as u64;
         let first = self.block_of(slba);
-        let mut groups = 0;
+        let (mut groups, mut holds_data) = (0, false);
         let mut block = first;
         while block < first + nlb {
             let log = &self.log;
@@ -232,6 +238,7 @@ impl Conventional {
                 block += 1;
                 continue;
             };
+            holds_data = true;
             let is_next = |(at, to): &(u32, u32)| log.block_position(*at) == Some((zone, *to));
             let run = (block..first + nlb).zip(offset..).take_while(is_next);
             // Fits: no more than the command has.
@@ -242,6 +249,7 @@ impl Conventional {
         self.take_data(end, index, first);
         let request = end.core.requests.at(index);
         request.pending = groups;
+        request.found = Found::by_read(nlb, groups > 0, holds_data);
         if groups == 0 {
             end.core.conclude_conventional(index);
         }

@@ -1,6 +1,6 @@
 //! What happens to a command when it arrives: it is refused, or has its place.
 
-use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZoneId};
+use zonelab_device::{Found, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 
@@ -11,7 +11,7 @@ use crate::contents::{Data, NotWritten};
 use crate::copy::Copies;
 use crate::flash::{BlockRange, Target};
 use crate::ranges::{self, LbaRange};
-use crate::zones::{Extent, Zones};
+use crate::zones::{Change, Extent, Zones};
 
 impl Core {
     /// Makes the blocks of a write of zeros zeros before its zone takes them.
@@ -77,6 +77,20 @@ impl Core {
     ) -> Nanos {
         self.totals.implicit_closes += u64::from(extent.closed.is_some());
         processed.saturating_add(self.charge(op, nlb, extent.opened))
+    }
+
+    /// What zone management found to do in the zones that it changed: the blocks that they held
+    /// or lacked, of what is about their blocks.
+    fn found_in_zones(&self, action: ZoneSendAction, changes: &[Change]) -> Found {
+        let capacity = self.config.zones.capacity_lbas;
+        match action {
+            ZoneSendAction::RESET => Found::blocks(changes.iter().map(|of| of.written_lbas).sum()),
+            ZoneSendAction::FINISH => {
+                Found::blocks(changes.iter().map(|of| capacity - of.host_lbas).sum())
+            }
+            _ if changes.is_empty() => Found::Nothing,
+            _ => Found::Work(0),
+        }
     }
 
     /// The rules that hold for every data transfer.
@@ -429,6 +443,8 @@ impl Drive {
                 _ => {}
             }
         }
+        let found = self.core.found_in_zones(action, &changes);
+        self.core.requests.at(request).found = found;
         self.core.changes = changes;
         if action == ZoneSendAction::RESET {
             self.back_end().admit_writes();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use zonelab_device::{Lba, ZoneId};
+use zonelab_device::{Found, Lba, ZoneId};
 
 use super::{Core, Drive, Owner};
 use crate::background::Background;
@@ -82,19 +82,22 @@ impl BackEnd<'_> {
     #[inline]
     pub(super) fn start_read(&mut self, index: u32, slba: Lba, nlb: u32) {
         self.core.totals.host_read_bytes += u64::from(nlb) * u64::from(self.core.config.lba_bytes);
-        let groups = self.read_blocks(index, slba, nlb);
-        self.core.requests.at(index).pending = groups;
+        let (groups, found) = self.read_blocks(index, slba, nlb);
+        let request = self.core.requests.at(index);
+        request.pending = groups;
+        request.found = found;
         if groups > 0 {
             self.core.host_read_begins(slba, nlb);
         }
     }
 
-    /// Reads blocks for a request. Returns the number of groups of flash operations.
+    /// Reads blocks for a request. Returns the number of groups of flash operations, and
+    /// whether there was anything to read.
     #[inline]
-    pub(crate) fn read_blocks(&mut self, index: u32, slba: Lba, nlb: u32) -> u32 {
+    pub(crate) fn read_blocks(&mut self, index: u32, slba: Lba, nlb: u32) -> (u32, Found) {
         let size = self.core.config.zones.size_lbas;
         let (mut at, end) = (slba.0, slba.0 + u64::from(nlb));
-        let mut groups = 0;
+        let (mut groups, mut holds_data) = (0, false);
         while at < end {
             let zone = self
                 .core
@@ -105,6 +108,9 @@ impl BackEnd<'_> {
             let written_end = start + self.core.zones.host_lbas(zone);
             let piece_end = end.min(start + size);
             let readable_end = piece_end.min(written_end);
+            // In a random write area there is data that is not on the flash.
+            let zrwa_end = || self.core.zones.zrwa_end_lbas(zone);
+            holds_data |= at < readable_end || zrwa_end().is_some_and(|end| at < start + end);
             if at < readable_end
                 && let Some(physical) = self.core.flash.mapping().physical(zone)
             {
@@ -113,7 +119,7 @@ impl BackEnd<'_> {
             }
             at = piece_end;
         }
-        groups
+        (groups, Found::by_read(nlb, groups > 0, holds_data))
     }
 
     /// Writes that wait for room get what there is.

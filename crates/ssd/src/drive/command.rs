@@ -2,7 +2,7 @@
 //! lets it through and again when it is over, [`Drive::part_done`] as the flash works on it, and
 //! its completion. Whether it is accepted, and which blocks it gets, is in `accept`.
 
-use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag};
+use zonelab_device::{Buf, Command, Completion, Found, Lba, NamespaceId, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
@@ -39,6 +39,7 @@ impl Drive {
             placement: command.placement,
             status: Status::SUCCESS,
             result: 0,
+            found: Found::Work(op.nlb()),
             data,
             stage: Stage::Admission,
             pending: 0,
@@ -265,6 +266,7 @@ impl Drive {
             status: request.status,
             at: self.core.now,
             result: request.result,
+            found: request.found,
             data: request.data.take(),
         };
         let (op, nsid, role) = (request.op, request.nsid, request.role);

@@ -1,6 +1,6 @@
 //! Commands between their submission and their completion.
 
-use zonelab_device::{Buf, NamespaceId, Op, QueueId, Tag};
+use zonelab_device::{Buf, Found, NamespaceId, Op, QueueId, Tag};
 use zonelab_nvme::Status;
 
 use crate::conventional::Role;
@@ -20,6 +20,7 @@ pub(crate) struct Request {
     pub(crate) placement: u16,
     pub(crate) status: Status,
     pub(crate) result: u64,
+    pub(crate) found: Found,
     pub(crate) data: Option<Buf>,
     pub(crate) stage: Stage,
     /// Groups of flash operations and background tasks that it waits for.
@@ -42,6 +43,7 @@ impl Request {
             placement: 0,
             status: Status::SUCCESS,
             result: 0,
+            found: Found::Work(op.nlb()),
             data: None,
             stage: Stage::Flash,
             pending: 0,

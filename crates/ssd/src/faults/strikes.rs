@@ -1,7 +1,9 @@
 //! What happens when a fault strikes: on the way of a command to the drive, on the
 //! way of its completion back, or at a time.
 
-use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Rejected, Tag, ZoneId};
+use zonelab_device::{
+    Buf, Command, Completion, Found, Lba, Nanos, Op, QueueId, Rejected, Tag, ZoneId,
+};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
 
@@ -48,6 +50,7 @@ impl<D: FaultTarget> FaultyDrive<D> {
                     status,
                     at: now,
                     result: 0,
+                    found: Found::Unknown,
                     data,
                 };
                 faults.pending.hold(now, completion);
@@ -234,6 +237,7 @@ impl<D: FaultTarget> FaultyDrive<D> {
                 status: Status::ABORTED_BY_HOST,
                 at: loss.ready_at,
                 result: 0,
+                found: Found::Unknown,
                 data,
             };
             faults.pending.hold(loss.ready_at, completion);

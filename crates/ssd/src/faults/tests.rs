@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use zonelab_device::{
-    Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Rejected, Tag, ZoneId,
+    Buf, Command, Completion, Found, Lba, NamespaceId, Nanos, Op, QueueId, Rejected, Tag, ZoneId,
 };
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneState;
@@ -96,6 +96,7 @@ impl DriveModel for Scripted {
             status: Status::SUCCESS,
             at: flying.ends,
             result: 0,
+            found: Found::Unknown,
             data: flying.data,
         }));
     }

@@ -17,6 +17,7 @@
 //! | `drive_details` | details of closely modelled drives on examples that are computed by hand |
 //! | `drive_figures` | what a profile says of an idle drive is what the drive does |
 //! | `drive_finish` | zone finish beside host I/O, and what can happen to it on the way |
+//! | `drive_found` | what commands found to do: reads of nothing, resets of empty zones |
 //! | `drive_front_end` | firmware cores and the host link: what commands pass besides the flash |
 //! | `drive_in_flight` | data that the drive works on at the same time, and what waits behind it |
 //! | `drive_isolation` | zones on a part of the dies: what they share, and what they do not |
@@ -74,6 +75,7 @@ mod drive_designs;
 mod drive_details;
 mod drive_figures;
 mod drive_finish;
+mod drive_found;
 mod drive_front_end;
 mod drive_in_flight;
 mod drive_isolation;

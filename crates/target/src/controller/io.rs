@@ -1,6 +1,6 @@
 //! I/O commands: the way to the drive, and the way back.
 
-use zonelab_device::{Buf, Command, Completion, NamespaceId, Nanos, Op, QueueId, Tag};
+use zonelab_device::{Buf, Command, Completion, Found, NamespaceId, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
 use zonelab_nvme::log::{ErrorEntry, ParameterErrorLocation};
@@ -195,6 +195,7 @@ impl<L: Layer> Subsystem<L> {
                 status: Status::NAMESPACE_NOT_READY,
                 at: now,
                 result: 0,
+                found: Found::Unknown,
                 data: rejected.data,
             });
         }

@@ -1,6 +1,6 @@
 //! Commands and operations on their way.
 
-use zonelab_device::Nanos;
+use zonelab_device::{Found, Nanos};
 
 use crate::workload::source::Sent;
 
@@ -22,4 +22,5 @@ pub(super) struct Whole {
     pub(super) decided: Nanos,
     pub(super) submitted: Nanos,
     pub(super) link_bytes: u64,
+    pub(super) found: Found,
 }

@@ -8,7 +8,9 @@ mod verify;
 
 use std::sync::atomic::Ordering;
 
-use zonelab_device::{Command, Completion, DeviceInfo, Nanos, Op, QueuePair, RejectReason, Tag};
+use zonelab_device::{
+    Command, Completion, DeviceInfo, Found, Nanos, Op, QueuePair, RejectReason, Tag,
+};
 use zonelab_nvme::Status;
 
 use super::contents::Buffers;
@@ -247,32 +249,38 @@ impl WorkloadJob {
                 } else {
                     0
                 };
-                self.record(&op, at, link_bytes);
+                self.record(&op, at, (link_bytes, completion.found));
             }
-            Role::FirstPart | Role::Part => self.part_completed(op, at, has_ended),
+            Role::FirstPart | Role::Part => self.part_completed(op, completion, has_ended),
             Role::Preparation | Role::Sync | Role::Check => {}
         }
     }
 
     /// A part of an operation has completed, and the whole of it if it `has_ended`.
-    fn part_completed(&mut self, mut op: InFlight, at: Nanos, has_ended: bool) {
+    fn part_completed(&mut self, mut op: InFlight, completion: &Completion, has_ended: bool) {
         let Some(whole) = &mut self.whole else {
             return;
         };
         whole.link_bytes += u64::from(op.sent.nlb) * self.lba_bytes;
+        whole.found = whole.found.with(completion.found);
         if has_ended {
             (op.decided, op.submitted) = (whole.decided, whole.submitted);
-            let link_bytes = whole.link_bytes;
+            let moved = (whole.link_bytes, whole.found);
             self.whole = None;
-            self.record(&op, at, link_bytes);
+            self.record(&op, completion.at, moved);
         }
     }
 
-    /// An operation has completed with success.
+    /// An operation has completed with success: so many bytes crossed the link, and this is what
+    /// it found to do.
     #[inline]
-    fn record(&mut self, op: &InFlight, at: Nanos, link_bytes: u64) {
+    fn record(&mut self, op: &InFlight, at: Nanos, (link_bytes, found): (u64, Found)) {
         let sent = &op.sent;
         let bytes = sent.lbas * self.lba_bytes;
+        let done_lbas = match sent.kind.moves_data() {
+            true => sent.lbas,
+            false => found.blocks_or(self.source.finds_lbas(sent.lbas)),
+        };
         self.rates.completed(sent.direction, bytes);
         self.result.operations += 1;
         self.result.recorder.record(&Done {
@@ -282,7 +290,9 @@ impl WorkloadJob {
             submitted: op.submitted,
             completed: at,
             bytes,
+            done_bytes: done_lbas * self.lba_bytes,
             link_bytes,
+            found,
             offset: op.first_block * self.lba_bytes,
             depth: op.depth,
             is_first: sent.role == Role::FirstOfZone,
@@ -497,6 +507,7 @@ impl WorkloadJob {
                 decided: now,
                 submitted,
                 link_bytes: 0,
+                found: Found::Work(0),
             });
         }
         if let Some(sharing) = &mut self.sharing {

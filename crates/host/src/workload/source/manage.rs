@@ -25,6 +25,8 @@ pub(crate) struct Manage {
     soft: Option<SoftFinish>,
     chore: Option<Chore>,
     in_flight: bool,
+    /// Blocks that what is measured finds, as far as the job knows.
+    finds_lbas: u64,
 }
 
 /// What is being done to one zone.
@@ -83,6 +85,7 @@ impl Manage {
             soft: None,
             chore: None,
             in_flight: false,
+            finds_lbas: 0,
         }
     }
 
@@ -92,6 +95,15 @@ impl Manage {
         Self {
             soft: soft.map(|how| how.oversleeping(slack)),
             ..self
+        }
+    }
+
+    /// See [`super::Source::finds_lbas`]: of a reset, what the job wrote before; if that was
+    /// nothing, as much as a zone holds.
+    pub(super) const fn finds_lbas(&self, asked: u64) -> u64 {
+        match self.soft {
+            Some(_) => asked,
+            None => self.finds_lbas,
         }
     }
 
@@ -145,7 +157,7 @@ impl Manage {
     }
 
     /// What comes next for a zone; `None` if it is done with.
-    fn go_on(&self, chore: &mut Chore, now: Nanos) -> Option<Offer> {
+    fn go_on(&mut self, chore: &mut Chore, now: Nanos) -> Option<Offer> {
         if chore.resume_at > now {
             return Some(Offer::PauseUntil(chore.resume_at));
         }
@@ -256,7 +268,15 @@ impl Manage {
         }
     }
 
-    fn measure(&self, chore: &mut Chore) -> Offer {
+    fn measure(&mut self, chore: &mut Chore) -> Offer {
+        let capacity = self.zoned.zone_capacity_lbas;
+        let is_finished = chore.turn.fill.finish_first;
+        self.finds_lbas = match (self.kind, chore.written) {
+            (OpKind::Reset, written) if written > 0 && !is_finished => written,
+            (OpKind::Reset, _) => capacity,
+            (OpKind::Finish, written) => capacity - written,
+            _ => 0,
+        };
         let lbas = match self.kind {
             OpKind::Finish => self.zoned.zone_capacity_lbas - chore.written,
             OpKind::Reset => self.zoned.zone_size_lbas,

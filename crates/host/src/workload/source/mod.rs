@@ -390,6 +390,15 @@ impl Source {
         }
     }
 
+    /// Blocks that an operation on `asked` blocks, which has just completed, found to do
+    /// something with, as far as the job knows.
+    pub(crate) fn finds_lbas(&self, asked: u64) -> u64 {
+        match self {
+            Self::Manage(manage) => manage.finds_lbas(asked),
+            _ => asked,
+        }
+    }
+
     /// What was done to zones by the way.
     pub(crate) fn by_the_way(&self) -> ByTheWay {
         match self {

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, NamespaceInfo, Nanos, Op, QueueId, QueuePair, Rejected,
-    Tag, ZonedInfo,
+    Buf, Command, Completion, DeviceInfo, Found, NamespaceInfo, Nanos, Op, QueueId, QueuePair,
+    Rejected, Tag, ZonedInfo,
 };
 use zonelab_host::workload::{Fill, JobResult, JobSpec, Work, WorkloadJob, WriteWork};
 use zonelab_host::{Job, NextWake, Rng};
@@ -165,6 +165,7 @@ impl QueuePair for Recorder {
                 status: Status(status),
                 at,
                 result: 0,
+                found: Found::Unknown,
                 data: None,
             });
         }

@@ -20,22 +20,30 @@ impl Db {
         self.owe(inner.options.costs.get_ns);
         inner.stats.borrow_mut().gets += 1;
         let found = match in_memory(inner, key) {
-            Some(found) => found,
-            None => self.get_from_tables(key).await?,
+            Some(found) => {
+                inner.stats.borrow_mut().gets_from_memtables += 1;
+                found
+            }
+            None => {
+                let (found, was_read) = self.get_from_tables(key).await?;
+                inner.stats.borrow_mut().gets_from_files += u64::from(was_read);
+                found
+            }
         };
         inner.stats.borrow_mut().gets_found += u64::from(found.is_some());
         self.pay().await;
         Ok(found)
     }
 
-    async fn get_from_tables(&self, key: &[u8]) -> Result<Option<Content>, DbError> {
+    /// What tables say about a key, and whether a block was read from a file for it.
+    async fn get_from_tables(&self, key: &[u8]) -> Result<(Option<Content>, bool), DbError> {
         let inner = &self.inner;
         let version = inner.version();
         let hash = KeyHash::of(key);
-        let mut found = None;
+        let (mut found, mut was_read) = (None, false);
         for file in &version.levels[0] {
             if *file.smallest <= *key && *key <= *file.largest {
-                found = self.probe(file, key, hash).await?;
+                found = self.probe(file, key, hash, &mut was_read).await?;
                 if found.is_some() {
                     break;
                 }
@@ -46,29 +54,31 @@ impl Db {
                 break;
             }
             if let Some(file) = version.file_of(level, key) {
-                found = self.probe(file, key, hash).await?;
+                found = self.probe(file, key, hash, &mut was_read).await?;
             }
         }
         drop(version);
         files::purge_soon(inner);
-        Ok(found.flatten())
+        Ok((found.flatten(), was_read))
     }
 
-    /// Looks into a table: `None`: not there; `Some(None)`: deleted.
+    /// Looks into a table: `None`: not there; `Some(None)`: deleted. Notes if a block was read.
     async fn probe(
         &self,
         file: &FileMeta,
         key: &[u8],
         hash: KeyHash,
+        any_read: &mut bool,
     ) -> Result<Option<Option<Content>>, DbError> {
         let costs = &self.inner.options.costs;
-        let misses = self.inner.cache.stats().misses;
-        let lookup = file.table.get(key, hash).await;
-        let was_read = self.inner.cache.stats().misses != misses;
+        let looked = file.table.get(key, hash).await;
+        let was_read = matches!(looked, Ok((_, true)));
+        *any_read |= was_read;
         self.owe(costs.probe_ns + u64::from(was_read) * costs.block_ns);
         let mut stats = self.inner.stats.borrow_mut();
         stats.tables_probed += 1;
-        Ok(match lookup? {
+        let (lookup, _) = looked?;
+        Ok(match lookup {
             Lookup::Excluded => {
                 stats.tables_excluded += 1;
                 None
@@ -100,8 +110,10 @@ impl Db {
         let mut last_tag = None;
         let mut count = 0;
         let mut steps = 0;
+        let mut looks_into_files = false;
         while count < limit {
             if merge.wants_load() {
+                looks_into_files = true;
                 self.owe(core::mem::take(&mut steps) * inner.options.costs.next_ns);
                 self.pay().await;
                 merge.load().await?;
@@ -126,6 +138,7 @@ impl Db {
         {
             let mut stats = inner.stats.borrow_mut();
             stats.scans += 1;
+            stats.scans_from_memtables += u64::from(!looks_into_files);
             stats.scanned_entries += count as u64;
         }
         self.owe(inner.options.costs.get_ns + steps * inner.options.costs.next_ns);

@@ -99,22 +99,23 @@ impl Table {
         Ok(Self::new(number, reader, contents, cache))
     }
 
-    /// The newest version of a key in here.
+    /// The newest version of a key in here, and whether a block was read from the file for it.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
-    pub(crate) async fn get(&self, key: &[u8], hash: KeyHash) -> Result<Lookup, DbError> {
+    pub(crate) async fn get(&self, key: &[u8], hash: KeyHash) -> Result<(Lookup, bool), DbError> {
         if !self.contents.filter.may_contain(hash) {
-            return Ok(Lookup::Excluded);
+            return Ok((Lookup::Excluded, false));
         }
         let Some(index) = self.contents.block_of(key) else {
-            return Ok(Lookup::Excluded);
+            return Ok((Lookup::Excluded, false));
         };
         let found = |entry: Entry<'_>| match entry.tag.is_delete() {
             true => Lookup::Deleted,
             false => Lookup::Put(entry.value.to_content()),
         };
-        Ok(match self.block(index).await? {
+        let (block, was_read) = self.block(index).await?;
+        let lookup = match block {
             Block::Bytes(bytes) => {
                 let mut rest = bytes.as_slice();
                 loop {
@@ -139,24 +140,25 @@ impl Table {
                 }
                 None => Lookup::Absent,
             },
-        })
+        };
+        Ok((lookup, was_read))
     }
 
-    /// A block, from memory or from the device.
-    async fn block(&self, index: usize) -> Result<Block, DbError> {
+    /// A block, from memory or, if it `was_read`, from the device.
+    async fn block(&self, index: usize) -> Result<(Block, bool), DbError> {
         if let Some(block) = self.cached(index) {
-            return Ok(block);
+            return Ok((block, false));
         }
         let (offset, len) = self.contents.span(index, index + 1);
         match self.reader.read(offset, len).await? {
             Content::Bytes(bytes) => {
                 let bytes = Rc::new(self.strip(index, index + 1, bytes)?);
                 self.keep(index, Some(&bytes));
-                Ok(Block::Bytes(bytes))
+                Ok((Block::Bytes(bytes), true))
             }
             Content::Sized(_) => {
                 self.keep(index, None);
-                Ok(Block::Sized)
+                Ok((Block::Sized, true))
             }
         }
     }

@@ -5,7 +5,7 @@ pub(crate) mod random;
 pub(crate) mod shadow;
 pub(crate) mod thresholds;
 
-use zonelab_device::{Buf, Command, Completion, Lba, Nanos, Op, QueueId, Tag, ZoneId};
+use zonelab_device::{Buf, Command, Completion, Found, Lba, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::{ReportFilter, ZoneSendAction};
 use zonelab_oracle::served::Served;
@@ -92,6 +92,7 @@ pub(crate) struct Done {
     pub(crate) at: Nanos,
     pub(crate) status: Status,
     pub(crate) result: u64,
+    pub(crate) found: Found,
     pub(crate) data: Option<Buf>,
 }
 
@@ -168,6 +169,7 @@ impl Rig {
             at: completion.at,
             status: completion.status,
             result: completion.result,
+            found: completion.found,
             data: completion.data,
         });
     }
@@ -180,6 +182,7 @@ impl Rig {
             at: self.now,
             status: Status::SUCCESS,
             result: 0,
+            found: Found::Unknown,
             data: None,
         });
     }

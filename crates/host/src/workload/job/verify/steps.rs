@@ -66,7 +66,7 @@ impl WorkloadJob {
         }
         if is_check {
             let link_bytes = sent.lbas * self.lba_bytes;
-            self.record(op, completion.at, link_bytes);
+            self.record(op, completion.at, (link_bytes, completion.found));
         }
         is_check
     }

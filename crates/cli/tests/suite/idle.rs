@@ -1,0 +1,347 @@
+//! Work that does nothing is named, by every verb that measures.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::scratch::{Scratch, stderr};
+use super::store::Served;
+
+/// Reads and resets of zones that nothing fills, and of such as are full.
+const IDLE: &str = r#"
+schema = 1
+id = "idle"
+title = "Jobs that may find nothing to do"
+profile = "confznspp"
+
+[axis]
+name = "depth"
+values = [1, 4]
+
+[host]
+submit = "1us"
+
+[[job]]
+name = "reads"
+work = "read"
+zones = "0..=1"
+block = "16KiB"
+queue_depth = "$x"
+operations = 600
+
+[[job]]
+name = "resets"
+work = "reset"
+zones = "2..=3"
+
+[[series]]
+name = "empty"
+phases = [["reads"], ["resets"]]
+
+[[series]]
+name = "filled"
+phases = [["reads"], ["resets"]]
+full_zones = "0..=3"
+"#;
+
+/// The same reads beside finishes.
+const MATRIX: &str = r#"
+schema = 1
+id = "pairs"
+title = "Reads of nothing beside finishes"
+profile = "confznspp"
+
+[axis]
+name = "depth"
+values = [1]
+
+[host]
+submit = "1us"
+
+[matrix]
+explain_for = "1ms"
+
+[[matrix.foreground]]
+name = "read"
+work = "read"
+zones = "24..=31"
+runtime = "5ms"
+ends_run = true
+
+[[matrix.background]]
+name = "finish"
+work = "finish"
+zones = "0..=7"
+"#;
+
+const SWEEP: &str = r#"
+schema = 1
+experiment = "idle.toml"
+sample = "grid"
+metrics = ["kiops", "nothing_share"]
+[[vary]]
+key = "drive.media.read"
+name = "read"
+values = ["65us", "80us"]
+"#;
+
+/// What is said of the reads and resets of nothing.
+const READS: &str = "no flash is read for blocks that hold nothing";
+const RESETS: &str = "nothing is erased in zones that hold nothing";
+
+fn scratch(name: &str) -> Scratch {
+    let scratch = Scratch::new(name);
+    scratch.write("idle.toml", IDLE);
+    scratch.write("pairs.toml", MATRIX);
+    scratch.write("sweep.toml", SWEEP);
+    scratch
+}
+
+fn stdout(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The lines of warnings in a text.
+fn warnings(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines
+        .filter_map(|line| Some(line.split_once("warning: ")?.1))
+        .collect()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A metric of a job at the first value of the axis.
+fn metric(points: &Value, series: &str, job: &str, metric: &str) -> Option<f64> {
+    let mut points = points["points"].as_array().unwrap().iter();
+    let point = points.find(|point| point["series"] == series).unwrap();
+    let mut jobs = point["jobs"].as_array().unwrap().iter();
+    let job = jobs.find(|one| one["name"] == job).unwrap();
+    job["metrics"][metric].as_f64()
+}
+
+#[test]
+fn check_says_which_jobs_will_do_nothing() {
+    let scratch = scratch("idle-check");
+    let said = stdout(&scratch.zonelab(&["check", "idle.toml"]));
+    let series = "series \"empty\", depth 1, 4, job";
+    assert_eq!(
+        warnings(&said),
+        [
+            format!(
+                "{series} \"reads\" does nothing: {READS} (full_zones = \"0..=1\" fills zones)"
+            ),
+            format!(
+                "{series} \"resets\" does nothing: {RESETS} (fill = \"100%\", or full_zones = \
+                 \"2..=3\", fills zones)"
+            ),
+        ]
+    );
+    let checked = json(&stdout(&scratch.zonelab(&[
+        "check",
+        "sweep.toml",
+        "--json",
+    ])));
+    assert_eq!(checked["warnings"].as_array().map(Vec::len), Some(2));
+    // A job that writes them before, or a fill of its own, gives it something to do.
+    let filled = [
+        "--set",
+        "series.0.full_zones=0..=1",
+        "--set",
+        "job.1.fill=10%",
+    ];
+    let said = scratch.zonelab(&[&["check", "idle.toml"], &filled[..]].concat());
+    assert_eq!(warnings(&stdout(&said)), [""; 0]);
+}
+
+#[test]
+fn run_counts_what_did_nothing_and_says_so_everywhere() {
+    let scratch = scratch("idle-run");
+    let output = scratch.zonelab(&["run", "idle.toml", "--out", "out"]);
+    stdout(&output);
+    let said = stderr(&output);
+    let series = "series \"empty\", depth 1, 4, job";
+    let expected = [
+        format!(
+            "{series} \"reads\": 100.0 % of 1,200 reads did nothing: {READS} (full_zones = \"0..=1\" fills zones)"
+        ),
+        format!("{series} \"resets\": 100.0 % of 4 resets did nothing: {RESETS}"),
+    ];
+    let warned = warnings(&said);
+    assert_eq!(warned.len(), 2, "{said}");
+    for (warned, expected) in warned.iter().zip(&expected) {
+        assert!(warned.starts_with(expected), "{warned}");
+        for file in ["summary.md", "report.html", "rows.json"] {
+            let text = scratch.read(&format!("out/{file}")).replace("\\\"", "\"");
+            assert!(text.contains(expected), "{file} does not say: {expected}");
+        }
+    }
+    let points = json(&scratch.read("out/points.json"));
+    let of = |series, job, name| metric(&points, series, job, name);
+    for job in ["reads", "resets"] {
+        assert_eq!(of("empty", job, "nothing_share"), Some(1.0), "{job}");
+        assert_eq!(of("filled", job, "nothing_share"), Some(0.0), "{job}");
+    }
+    assert_eq!(of("filled", "reads", "buffered_share"), Some(0.0));
+    // No bytes that were not there, and those that were.
+    assert_eq!(of("empty", "resets", "mib_s"), Some(0.0));
+    let rate = of("filled", "resets", "mib_s").unwrap() / of("filled", "resets", "ops_s").unwrap();
+    assert!((rate - 1056.0).abs() < 0.01, "a zone holds {rate} MiB");
+}
+
+#[test]
+fn a_matrix_and_a_sweep_say_it_too() {
+    let scratch = scratch("idle-many");
+    let output = scratch.zonelab(&["run", "pairs.toml", "--out", "out"]);
+    stdout(&output);
+    let said = stderr(&output);
+    for series in ["read alone", "finish on read"] {
+        let named = format!("series \"{series}\", depth 1, job \"read\": 100.0 % of");
+        let is_named = warnings(&said).iter().any(|of| of.starts_with(&named));
+        assert!(is_named, "{series}: {said}");
+    }
+    let said = stdout(&scratch.zonelab(&["sweep", "sweep.toml", "--quiet", "--out", "swept"]));
+    let expected = [
+        format!(
+            "series \"empty\", job \"reads\": in 4 of 4 runs up to 100.0 % of the reads did nothing: {READS}"
+        ),
+        format!(
+            "series \"empty\", job \"resets\": in 4 of 4 runs up to 100.0 % of the resets did nothing: {RESETS}"
+        ),
+    ];
+    assert_eq!(warnings(&said), expected);
+    let summary = json(&scratch.read("swept/sweep.json"));
+    assert_eq!(summary["warnings"], Value::from(expected.to_vec()));
+}
+
+#[test]
+fn of_devices_that_do_not_tell_only_what_the_file_says_is_said() {
+    let scratch = scratch("idle-devices");
+    let listen = [
+        "serve",
+        "confznspp",
+        "--log",
+        "warn",
+        "--json",
+        "--no-timing",
+    ];
+    let at = ["--listen", "127.0.0.1:0", "--set", "zones.capacity=16MiB"];
+    let small = ["--set", "zones.size=16MiB"];
+    let served = Served::start(scratch.command(&[&listen[..], &at, &small].concat()));
+    for device in ["confznspp?via=pcie", &served.url()] {
+        let output = scratch.zonelab(&[
+            "run",
+            "idle.toml",
+            "--out",
+            "out",
+            "--force",
+            "--device",
+            device,
+        ]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let idle = "series \"empty\", depth 1, 4, job \"reads\" does nothing";
+        let mut warned = warnings(&said)
+            .into_iter()
+            .filter(|of| of.starts_with("series"));
+        assert!(
+            warned.next().is_some_and(|of| of.starts_with(idle)),
+            "{said}"
+        );
+        assert!(warned.all(|of| !of.contains("filled\"")), "{said}");
+        let points = json(&scratch.read("out/points.json"));
+        assert_eq!(metric(&points, "filled", "reads", "nothing_share"), None);
+    }
+}
+
+#[test]
+fn fio_counts_what_did_nothing() {
+    let scratch = scratch("idle-fio");
+    let fio = [
+        "fio",
+        "--device",
+        "confznspp",
+        "--name=r",
+        "--rw=randread",
+        "--bs=16k",
+        "--size=2z",
+    ];
+    let nothing = ["--number_ios=500", "--read_beyond_wp=1"];
+    let output = scratch.zonelab(&[&fio[..], &nothing].concat());
+    let expected = format!("100.0 % of 500 reads did nothing: {READS}");
+    assert_eq!(warnings(&stderr(&output)), [format!("job r: {expected}")]);
+    assert!(stdout(&output).contains(&format!("     warning    : {expected}\n")));
+    let output = scratch.zonelab(&[&fio[..], &nothing, &["--json"]].concat());
+    let job = json(&stdout(&output))["jobs"][0].clone();
+    assert_eq!(job["read"]["total_ios"], 500);
+    assert_eq!(job["zonelab"]["nothing_ios"]["read"], 500);
+    assert_eq!(job["zonelab"]["warnings"][0], expected);
+    let full = ["--number_ios=500", "--full-zones", "0..=1"];
+    let output = scratch.zonelab(&[&fio[..], &full, &["--json"]].concat());
+    assert_eq!(warnings(&stderr(&output)), [""; 0]);
+    let job = json(&stdout(&output))["jobs"][0].clone();
+    assert_eq!(job["zonelab"]["nothing_ios"]["read"], 0);
+    assert_eq!(job["zonelab"]["warnings"], Value::Null);
+}
+
+#[test]
+fn a_replay_says_how_much_of_its_trace_it_left_out() {
+    let scratch = scratch("idle-replay");
+    let mut log = "fio version 3 iolog\n0 dev add\n0 dev open\n".to_owned();
+    for (at, offset) in (0..20_u64).zip((0..20_u64).map(|n| n * 16_384)) {
+        let action = if at < 8 { "write" } else { "read" };
+        log += &format!("{at} dev {action} {offset} 16384\n");
+    }
+    scratch.write("log", &log);
+    let fio = [
+        "fio",
+        "--device",
+        "confznspp",
+        "--name=r",
+        "--rw=read",
+        "--read_iolog=log",
+    ];
+    let said = stderr(&scratch.zonelab(&fio));
+    let expected = "job r: 100.0 % of 12 reads of the trace were not issued, or in part: nothing is \
+                    written there";
+    assert!(warnings(&said).contains(&expected), "{said}");
+}
+
+#[test]
+fn kv_says_what_answered_its_gets() {
+    let scratch = scratch("idle-kv");
+    let kv = [
+        "kv",
+        "ycsb-c",
+        "--device",
+        "confznspp",
+        "--quiet",
+        "--records",
+        "20000",
+    ];
+    let few = ["--operations", "4000"];
+    let said = stdout(&scratch.zonelab(&[&kv[..], &few].concat()));
+    let expected = "none of 4,000 queries read from the drive: 4,000 were answered by memtables";
+    assert!(
+        warnings(&said)
+            .first()
+            .is_some_and(|of| of.starts_with(expected)),
+        "{said}"
+    );
+    let small = [
+        "--kv",
+        "store.write_buffer_size=1MiB",
+        "--kv",
+        "store.block_cache=0KiB",
+        "--json",
+    ];
+    let result = json(&stdout(&scratch.zonelab(&[&kv[..], &few, &small].concat())));
+    let tree = |key: &str| result["tree"][key].as_u64().unwrap();
+    assert_eq!(result["warnings"], Value::Array(Vec::new()));
+    assert_eq!(tree("gets"), 4_000);
+    assert!(tree("gets_from_files") > 3_000, "{}", result["tree"]);
+    assert!(tree("gets_from_memtables") > 0, "{}", result["tree"]);
+}

@@ -1,0 +1,82 @@
+//! Operations that had nothing to do.
+
+use core::ops::AddAssign;
+
+use zonelab_device::Found;
+
+/// What operations found, of which their device tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finds {
+    /// Operations of which it is known.
+    pub known: u64,
+    /// Those that found nothing to do ([`Found::Nothing`]).
+    pub nothing: u64,
+    /// Those that found everything in a buffer ([`Found::Buffered`]).
+    pub buffered: u64,
+}
+
+impl Finds {
+    /// Counts an operation.
+    #[inline]
+    pub fn record(&mut self, found: Found) {
+        self.known += u64::from(found != Found::Unknown);
+        self.nothing += u64::from(found == Found::Nothing);
+        self.buffered += u64::from(found == Found::Buffered);
+    }
+
+    /// The share that found nothing to do. `None`: of no operation it is known.
+    #[must_use]
+    pub fn nothing_share(&self) -> Option<f64> {
+        self.share(self.nothing)
+    }
+
+    /// The share that found everything in a buffer. `None` likewise.
+    #[must_use]
+    pub fn buffered_share(&self) -> Option<f64> {
+        self.share(self.buffered)
+    }
+
+    fn share(&self, part: u64) -> Option<f64> {
+        (self.known > 0).then(|| part as f64 / self.known as f64)
+    }
+}
+
+impl AddAssign for Finds {
+    fn add_assign(&mut self, other: Self) {
+        self.known += other.known;
+        self.nothing += other.nothing;
+        self.buffered += other.buffered;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_of_what_is_known() {
+        let mut finds = Finds::default();
+        assert_eq!(finds.nothing_share(), None);
+        finds.record(Found::Unknown);
+        assert_eq!(
+            finds.nothing_share(),
+            None,
+            "no claim of a device that does not tell"
+        );
+        for found in [
+            Found::Nothing,
+            Found::Work(3),
+            Found::Buffered,
+            Found::Work(0),
+        ] {
+            finds.record(found);
+        }
+        let mut all = finds;
+        all += finds;
+        assert_eq!((all.known, all.nothing, all.buffered), (8, 2, 2));
+        assert_eq!(
+            (all.nothing_share(), all.buffered_share()),
+            (Some(0.25), Some(0.25))
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! Work that did nothing: reads of blocks that hold nothing, resets of empty zones.
+//!
+//! Such operations succeed, and at once: their throughput and latency are not those of a drive
+//! with data. Results have their share ([`Metrics`](crate::metrics::Metrics) `nothing_share`);
+//! where it matters, a sentence says so beside the results. Of devices that do not tell what
+//! commands found, it comes from the file: zones that nothing fills.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use zonelab_device::NamespaceId;
+use zonelab_host::stats::OpKind;
+
+use crate::experiment::{Amount, Experiment, FillTemplate, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::run::{JobMeasured, Point, PointResult};
+
+/// The least share of a job's operations that is worth a sentence.
+pub const LEAST_SHARE: f64 = 0.01;
+
+/// Axis values that a sentence names.
+const VALUES_SHOWN: usize = 4;
+
+/// What one experiment measured.
+pub type Measured<'a> = (&'a Experiment, &'a [Point], &'a [PointResult]);
+
+/// What of the operations of jobs did nothing, as sentences: one for each job of a series. Of
+/// devices that do not tell it comes from the file if that `says_all`: no drive starts from a
+/// state of its own.
+#[must_use]
+pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
+    let of_one = |&(experiment, points, results): &Measured<'_>| {
+        let said = of_results((experiment, points, results), says_all).into_iter();
+        let named = said.map(|text| match all.len() {
+            1 => text,
+            _ => format!("{}: {text}", experiment.id),
+        });
+        named.collect::<Vec<_>>()
+    };
+    all.iter().flat_map(of_one).collect()
+}
+
+fn of_results((experiment, points, results): Measured<'_>, says_all: bool) -> Vec<String> {
+    let mut said: Vec<Said> = Vec::new();
+    for result in results {
+        let is_its = |of: &&Point| of.series() == result.series && *of.x() == result.x;
+        let point = points.iter().find(is_its);
+        for job in &result.jobs {
+            // With the value of the axis put in.
+            let experiment = point.map_or(experiment, Point::experiment);
+            let template = experiment.job_of_result(&job.name);
+            let says = point.filter(|_| says_all);
+            said.extend(template.map_or_else(Vec::new, |of| of_job(result, (job, of), says)));
+        }
+    }
+    gathered(said, &experiment.axis.name)
+}
+
+/// What is to be said of a job of a point.
+fn of_job(
+    result: &PointResult,
+    (job, template): (&JobMeasured, &JobTemplate),
+    point: Option<&Point>,
+) -> Vec<Said> {
+    let unmeasured = |what: &str| vec![Said::unmeasured(result, job, what.to_owned())];
+    let metric = |name: &str| job.metrics.get(name);
+    if let WorkTemplate::Kv(_) = template.work {
+        return match metric("file_get_share") {
+            Some(share) if share <= 0.0 => unmeasured(OF_STORES),
+            _ => Vec::new(),
+        };
+    }
+    // Of one that a fault ended, that is said.
+    let has_failed = result.failures.iter().any(|of| of.job == job.name);
+    if metric("ops").is_none_or(|ops| ops <= 0.0) && !has_failed {
+        return unmeasured("completed nothing while it was measured");
+    }
+    if metric("nothing_share").is_none() && job.kind.may_find_nothing() {
+        let idle = point.and_then(|of| of.idle_jobs().remove(&template.name));
+        return idle.map_or_else(Vec::new, |what| unmeasured(&what));
+    }
+    let nothing = format!("did nothing: {}", remedy(job.kind, template));
+    let shares = [
+        ("nothing_share", nothing),
+        ("buffered_share", BUFFERED.to_owned()),
+    ];
+    let said = shares.into_iter().filter_map(|(name, what)| {
+        let share = metric(name).filter(|share| *share > LEAST_SHARE)?;
+        Some(Said::measured(result, job, share, what))
+    });
+    said.collect()
+}
+
+/// What the jobs of points will do that is nothing, as sentences, as far as the file says it.
+#[must_use]
+pub fn of_points(points: &[Point]) -> Vec<String> {
+    let axis = points.first().map(|of| of.experiment().axis.name.clone());
+    let of_point = |point: &Point| -> Vec<Said> {
+        let jobs = point.idle_jobs().into_iter();
+        let said = jobs.map(|(job, what)| Said {
+            series: point.series().to_owned(),
+            job,
+            x: point.x().text.clone(),
+            share: None,
+            operations: 0.0,
+            kind: None,
+            what,
+        });
+        said.collect()
+    };
+    gathered(points.iter().flat_map(of_point), &axis.unwrap_or_default())
+}
+
+/// Of one job at one axis value.
+struct Said {
+    series: String,
+    job: String,
+    x: String,
+    /// `None`: it was not measured.
+    share: Option<f64>,
+    operations: f64,
+    kind: Option<OpKind>,
+    what: String,
+}
+
+/// What became of reads that a buffer answered.
+pub const BUFFERED: &str = "were answered from the drive's write buffer: no flash was read";
+
+/// What is said of a key-value workload none of whose gets read from the drive.
+const OF_STORES: &str = "reads nothing from the drive: memtables and blocks in memory answer all \
+                         gets (more records make it read)";
+
+impl Said {
+    fn measured(result: &PointResult, job: &JobMeasured, share: f64, what: String) -> Self {
+        Self {
+            series: result.series.clone(),
+            job: job.name.clone(),
+            x: result.x.text.clone(),
+            share: Some(share),
+            operations: job.metrics.get("ops").unwrap_or_default(),
+            kind: Some(job.kind),
+            what,
+        }
+    }
+
+    fn unmeasured(result: &PointResult, job: &JobMeasured, what: String) -> Self {
+        Self {
+            share: None,
+            ..Self::measured(result, job, 0.0, what)
+        }
+    }
+}
+
+/// A sentence for each job of each series, with the axis values that it is about.
+fn gathered(said: impl IntoIterator<Item = Said>, axis: &str) -> Vec<String> {
+    let mut groups: Vec<Vec<Said>> = Vec::new();
+    for one in said {
+        let is_like = |group: &&mut Vec<Said>| {
+            let first = group.first();
+            first.is_some_and(|of| {
+                (&of.series, &of.job, &of.what) == (&one.series, &one.job, &one.what)
+            })
+        };
+        match groups.iter_mut().find(is_like) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups.iter().map(|group| sentence(group, axis)).collect()
+}
+
+fn sentence(group: &[Said], axis: &str) -> String {
+    let Some(first) = group.first() else {
+        return String::new();
+    };
+    let Said {
+        series, job, what, ..
+    } = first;
+    let mut values: Vec<&str> = group.iter().map(|of| of.x.as_str()).collect();
+    values.dedup();
+    let more = values.len().saturating_sub(VALUES_SHOWN);
+    let shown = values[..values.len() - more].join(", ");
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let place = format!("series \"{series}\", {axis} {shown}{more}, job \"{job}\"");
+    let shares = group.iter().filter_map(|of| of.share);
+    let least = shares.clone().fold(f64::INFINITY, f64::min);
+    let most = shares.fold(f64::NEG_INFINITY, f64::max);
+    let Some(kind) = first.kind.filter(|_| most.is_finite()) else {
+        return format!("{place} {what}");
+    };
+    let operations: f64 = group.iter().map(|of| of.operations).sum();
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let share = match (percent(least), percent(most)) {
+        (least, most) if least == most => most,
+        (least, most) => format!("{least} to {most}"),
+    };
+    format!(
+        "{place}: {share} % of {} {what}",
+        counted(operations, plural(kind))
+    )
+}
+
+/// "51,200 reads".
+fn counted(operations: f64, of: &str) -> String {
+    format!("{} {of}", grouped(operations as u64))
+}
+
+/// A number with commas between its thousands.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The word for several operations of a kind.
+#[must_use]
+pub const fn plural(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "reads",
+        OpKind::Write => "writes",
+        OpKind::Append => "appends",
+        OpKind::Reset => "resets",
+        OpKind::Finish => "finishes",
+        OpKind::Open => "opens",
+        OpKind::Close => "closes",
+    }
+}
+
+/// Why operations of a kind do nothing.
+#[must_use]
+pub const fn why(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "no flash is read for blocks that hold nothing",
+        OpKind::Reset => "nothing is erased in zones that hold nothing",
+        OpKind::Finish => "nothing is filled in zones that are full",
+        OpKind::Open => "the zones are open",
+        OpKind::Close => "the zones are closed",
+        OpKind::Write | OpKind::Append => "nothing is written",
+    }
+}
+
+/// The same for a job, with what would give it something to do.
+fn remedy(kind: OpKind, job: &JobTemplate) -> String {
+    let why = why(kind);
+    let zones = zones(&job.zones);
+    match (kind, &job.work) {
+        (OpKind::Read, WorkTemplate::Blocks(_)) => {
+            format!("{why} (a job of an earlier phase that writes them fills them)")
+        }
+        (OpKind::Read, _) => format!("{why} (full_zones = {zones} fills zones)"),
+        (OpKind::Reset, _) => {
+            format!("{why} (fill = \"100%\", or full_zones = {zones}, fills zones)")
+        }
+        _ => why.to_owned(),
+    }
+}
+
+/// Zones as the files have them.
+fn zones(zones: &Range<u32>) -> String {
+    format!("\"{}..={}\"", zones.start, zones.end.saturating_sub(1))
+}
+
+/// What holds something, as far as a file says it.
+struct Held<'a> {
+    full: &'a [Range<u32>],
+    /// Zones that jobs fill, or may.
+    written: Vec<(NamespaceId, Range<u32>)>,
+    /// Namespaces on whose blocks jobs write.
+    blocks: Vec<NamespaceId>,
+}
+
+impl Held<'_> {
+    /// What a job may fill.
+    fn add(&mut self, job: &JobTemplate) {
+        match &job.work {
+            WorkTemplate::Read { .. } => {}
+            WorkTemplate::Reset { fill, .. }
+            | WorkTemplate::Open { fill }
+            | WorkTemplate::Close { fill }
+                if is_no_fill(fill) => {}
+            WorkTemplate::Blocks(blocks) if !blocks.is_write => {}
+            WorkTemplate::Blocks(_) => self.blocks.push(job.namespace),
+            WorkTemplate::Kv(kv) => {
+                let files = &kv.setup.files;
+                let zones = files.zones.clone().unwrap_or(0..u32::MAX);
+                self.written.push((files.namespace, zones));
+            }
+            _ => self.written.push((job.namespace, job.zones.clone())),
+        }
+    }
+
+    /// Whether none of a job's zones holds anything.
+    fn is_empty(&self, job: &JobTemplate) -> bool {
+        let meets = |of: &Range<u32>| of.start < job.zones.end && job.zones.start < of.end;
+        // They count over all namespaces: of another one it is not known here.
+        let is_full = |of: &Range<u32>| job.namespace != NamespaceId::FIRST || meets(of);
+        let mut written = self.written.iter();
+        !self.full.iter().any(is_full)
+            && !written.any(|(nsid, of)| *nsid == job.namespace && meets(of))
+    }
+}
+
+fn is_no_fill(fill: &FillTemplate) -> bool {
+    let is_none = match fill.amount {
+        Amount::Bytes(bytes) => bytes == 0,
+        Amount::Ppm(ppm) => ppm == 0,
+        Amount::Blocks(blocks) => blocks == 0,
+    };
+    is_none && !fill.finish_first
+}
+
+/// The jobs of a series that find nothing, by name, with what that means.
+pub(crate) fn idle_jobs(experiment: &Experiment, series: &SeriesSpec) -> BTreeMap<String, String> {
+    let mut held = Held {
+        full: &series.full_zones,
+        written: Vec::new(),
+        blocks: Vec::new(),
+    };
+    let mut idle = BTreeMap::new();
+    for phase in &series.phases {
+        let jobs: Vec<&JobTemplate> = phase
+            .iter()
+            .filter_map(|name| experiment.job(name))
+            .collect();
+        jobs.iter().for_each(|job| held.add(job));
+        for job in jobs {
+            let kind = match &job.work {
+                WorkTemplate::Read { .. } if held.is_empty(job) => OpKind::Read,
+                WorkTemplate::Reset { fill, .. } if is_no_fill(fill) && held.is_empty(job) => {
+                    OpKind::Reset
+                }
+                WorkTemplate::Blocks(blocks)
+                    if !blocks.is_write && !held.blocks.contains(&job.namespace) =>
+                {
+                    OpKind::Read
+                }
+                _ => continue,
+            };
+            idle.insert(
+                job.name.clone(),
+                format!("does nothing: {}", remedy(kind, job)),
+            );
+        }
+    }
+    idle
+}
