@@ -21,6 +21,7 @@ mod buf;
 mod clock;
 mod command;
 mod device;
+mod namespaces;
 mod queue;
 mod time;
 
@@ -28,6 +29,7 @@ pub use buf::{Buf, BufMemory};
 pub use clock::Monotonic;
 pub use command::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
 pub use device::{Device, DeviceQueue, Modelled};
+pub use namespaces::NoNamespace;
 pub use queue::{
     Completion, CopyLimits, DeviceInfo, NamespaceInfo, QueuePair, RejectReason, Rejected,
     ZonedInfo, ZrwaInfo,

@@ -173,12 +173,11 @@ pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
 /// Says what went wrong.
 pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
-        if let Some((kind, status)) = entry.first_error {
+        if let Some(first) = entry.first_error {
             tell!(
-                "zonelab: job {}: {} operations failed, first a {}: {status}",
+                "zonelab: job {}: {} operations failed, first {first}",
                 entry.job.name,
-                entry.errors,
-                kind.name()
+                entry.errors
             );
         }
         if let Some(verified) = &entry.verified

@@ -23,6 +23,7 @@ mod fit;
 mod ftl;
 mod keys;
 mod kv;
+mod namespaces;
 mod nvme;
 mod nvme_commands;
 mod pages;

@@ -103,13 +103,9 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
     if !kinds.is_empty() {
         let _ = writeln!(text, "     operations : {}", kinds.join(", "));
     }
-    if let Some((kind, status)) = entry.first_error {
+    if let Some(first) = entry.first_error {
         let failed = entry.errors;
-        let _ = writeln!(
-            text,
-            "     failed     : {failed}, first a {}: {status}",
-            kind.name()
-        );
+        let _ = writeln!(text, "     failed     : {failed}, first {first}");
     }
     if entry.stuck > 0 {
         let _ = writeln!(
