@@ -6,7 +6,7 @@ use std::process::Output;
 use zonelab_device::{
     Buf, Command as Of, Completion, DeviceInfo, Lba, NamespaceId, Nanos, Op, QueuePair, Tag,
 };
-use zonelab_driver::{IoQueue as _, TcpQueue};
+use zonelab_driver::TcpQueue;
 use zonelab_nvme::zns::ReportFilter;
 
 use super::scratch::{Scratch, stderr};
