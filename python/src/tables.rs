@@ -339,7 +339,7 @@ pub(crate) fn failures(points: &[At<'_>]) -> PyResult<Frame> {
         .iter()
         .flat_map(|at| {
             let failed = at.result.failures.iter().map(move |failure| {
-                let why = format!("a {} failed: {}", failure.kind.name(), failure.status);
+                let why = format!("failed: {}", failure.failed);
                 (*at, failure.job.as_str(), why)
             });
             let ended = at.result.ended_early.iter();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use zonelab_config::Override;
+use zonelab_device::NamespaceId;
 use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::output::{self, MANIFEST, Manifest, Place};
@@ -241,6 +242,7 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
     let Opened {
         how,
         info,
+        nsid,
         reach,
         granted,
         about,
@@ -248,14 +250,14 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
         .study
         .open(name, profiles, "the suite measures the drive itself")?;
     let is_real = reach.is_real();
-    let mut facts = Facts::of(&info, reach, granted).map_err(Failure::input)?;
+    let mut facts = Facts::of(&info, nsid, reach, granted).map_err(Failure::input)?;
     if is_real {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         facts = facts.on_cores(u32::try_from(cores).unwrap_or(u32::MAX));
     }
     let mut parts = Vec::new();
     for part in suite(&facts, args.study.effort(), args.study.repeats()) {
-        let loaded = [load(profiles.files, &part, &how)?];
+        let loaded = [load(profiles.files, &part, (&how, nsid))?];
         if matches!(how, How::Emulated { .. }) {
             // What the profile refuses is refused before anything runs; but it need not take
             // another format.
@@ -282,10 +284,13 @@ fn open(args: &Args, name: &str, profiles: &ProfileFiles<'_>) -> Result<Subject,
     Ok(subject)
 }
 
-/// A part of the suite as an experiment, on the drive that it is for.
-fn load(files: &Files, part: &Part, how: &How) -> Result<Loaded, Failure> {
+/// A part of the suite as an experiment, in the namespace that it is for.
+fn load(files: &Files, part: &Part, (how, nsid): (&How, NamespaceId)) -> Result<Loaded, Failure> {
     let file = format!("{}.toml", part.id);
     let mut loaded = session::load(files, (&file, &part.text), &[], false)?;
+    for point in &mut loaded.points {
+        point.set_namespace(nsid).map_err(Failure::input)?;
+    }
     if let How::Emulated { profile, .. } = how {
         // What zones hold makes no difference to times, and zones can be declared full only
         // where nobody asks for it.

@@ -7,14 +7,13 @@ use zonelab_device::{NamespaceId, Nanos};
 use zonelab_driver::linux::LinuxOptions;
 use zonelab_driver::pcie::LocalOptions;
 use zonelab_driver::url::{Address, TcpAddress};
-use zonelab_driver::{AnyController, AnyOptions, Controller, DriverError, HostSecrets, Options};
+use zonelab_driver::{AnyOptions, Controller, DriverError, HostSecrets, Options};
 use zonelab_lab::experiment::Via;
 use zonelab_target::controller::HostSecret;
 
 use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
 use crate::host_keys;
-use crate::real_drive::Drive;
 
 /// Who the host is to a drive over NVMe/TCP, and what a drive on PCIe may do to it.
 #[derive(clap::Args)]
@@ -221,16 +220,6 @@ pub(crate) fn refuse_via(device: &str, via: Via, known: &[Via]) -> Result<(), Fa
     Err(Failure::usage(format!(
         "{device}: via={via} is for {programs} so far: leave it out"
     )))
-}
-
-/// Connects to a real drive.
-///
-/// # Errors
-/// Nobody is there, or not what it should be: exit code 5. A drive of this machine
-/// is not there, in use, or not ours to open: exit code 4.
-pub(crate) fn connect(options: AnyOptions) -> Result<Drive, Failure> {
-    let controller = AnyController::connect(options).map_err(gone)?;
-    Drive::new(controller).map_err(gone)
 }
 
 /// Leaves a controller in order, and says if it was not in order itself.

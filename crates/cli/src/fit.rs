@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use zonelab_config::Override;
-use zonelab_device::{Monotonic, Nanos};
+use zonelab_device::{Monotonic, NamespaceId, Nanos};
 use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::output::{self, Manifest, Place};
-use zonelab_lab::run::{Point, PointResult, Prepared, Profiles as _, RunOptions};
+use zonelab_lab::run::{Point, PointResult, Prepared, Profiles as _, RunError, RunOptions};
 use zonelab_search::evaluations;
 use zonelab_search::fit::{
     self, FitError, Known, OnProfile, Probe, Progress, Settings, Store, Subject, probes,
@@ -85,14 +85,33 @@ struct Opened {
 
 /// How probes are run.
 enum Drive {
-    Virtual(OnProfile),
-    Real(On, Option<OnProfile>),
+    Virtual(InVirtualTime),
+    Real(On, Option<OnProfile>, NamespaceId),
+}
+
+/// A probe in a namespace of the drive; candidates have none but theirs.
+fn placed(point: &Point, nsid: NamespaceId) -> Result<Point, RunError> {
+    let mut point = point.clone();
+    point.set_namespace(nsid)?;
+    Ok(point)
+}
+
+/// A namespace of emulated drives in virtual time.
+struct InVirtualTime(OnProfile, NamespaceId);
+
+impl Subject for InVirtualTime {
+    fn run(&mut self, point: &Point, seed: u64) -> Result<PointResult, String> {
+        let Self(profile, nsid) = self;
+        let point = placed(point, *nsid).map_err(|error| error.to_string())?;
+        profile.run(&point, seed)
+    }
 }
 
 /// A drive in real time: emulated, or one that is connected.
 struct InRealTime<'a> {
     runner: Runner<'a>,
     profile: Option<OnProfile>,
+    nsid: NamespaceId,
     /// How late this host was.
     late: Latency,
 }
@@ -115,7 +134,8 @@ impl Subject for InRealTime<'_> {
             interrupted: &|| false,
             abandoned: &|| false,
         };
-        let result = self.runner.run(point, &options);
+        let point = placed(point, self.nsid).map_err(|error| error.to_string())?;
+        let result = self.runner.run(&point, &options);
         let result = result.map_err(|error| error.to_string())?;
         if let Some(late) = &result.lateness {
             self.late.merge(late);
@@ -161,8 +181,8 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         |subject: &mut dyn Subject| run(args, of, (subject, &mut store), settings, &interrupt);
     let mut host = None;
     let fitted = match drive {
-        Drive::Virtual(mut profile) => run(&mut profile),
-        Drive::Real(mut on, profile) => {
+        Drive::Virtual(mut subject) => run(&mut subject),
+        Drive::Real(mut on, profile, nsid) => {
             if !args.quiet && !args.json {
                 tell!("zonelab: {}: {}", args.device, ahead(args, &probes, &on));
             }
@@ -173,6 +193,7 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
                 let mut subject = InRealTime {
                     runner,
                     profile,
+                    nsid,
                     late,
                 };
                 fitted = run(&mut subject);
@@ -299,11 +320,12 @@ fn open(args: &Args) -> Result<Opened, Failure> {
     let study::Opened {
         how,
         info,
+        nsid,
         reach,
         granted,
         about,
     } = args.study.open(&args.device, &profiles, what)?;
-    let known = Known::of(&info, reach, granted).map_err(Failure::input)?;
+    let known = Known::of(&info, nsid, reach, granted).map_err(Failure::input)?;
     let probes = probes(&known, args.study.effort()).map_err(Failure::input)?;
     let drive = match how {
         How::Emulated { profile, is_real } => {
@@ -311,14 +333,15 @@ fn open(args: &Args) -> Result<Opened, Failure> {
             let set = Override::parse("data.store=none").map_err(Failure::input)?;
             let loaded = profiles.load(&profile, &[set]).map_err(Failure::input)?;
             match is_real {
-                false => Drive::Virtual(OnProfile(loaded)),
-                true => Drive::Real(On::Real, Some(OnProfile(loaded))),
+                false => Drive::Virtual(InVirtualTime(OnProfile(loaded), nsid)),
+                true => Drive::Real(On::Real, Some(OnProfile(loaded)), nsid),
             }
         }
         How::Connected(mut remote) => {
-            let points: Vec<Point> = probes.iter().map(|probe| probe.point.clone()).collect();
+            let points = probes.iter().map(|probe| placed(&probe.point, nsid));
+            let points: Vec<Point> = points.collect::<Result<_, _>>().map_err(Failure::input)?;
             args.study.permit(&mut remote, &points)?;
-            Drive::Real(On::Drive(remote), None)
+            Drive::Real(On::Drive(remote), None, nsid)
         }
     };
     Ok(Opened {

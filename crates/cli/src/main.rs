@@ -30,6 +30,7 @@ mod ftl;
 mod host_keys;
 mod host_state;
 mod kv;
+mod namespace;
 mod nvme;
 mod on_device;
 mod profiles;

@@ -1,7 +1,8 @@
 //! `zonelab run --device`: an experiment on another drive, in real time, or on a real
 //! drive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,19 +10,20 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
 use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
+use zonelab_driver::AnyController;
 use zonelab_driver::url::Address;
-use zonelab_lab::device::{ReportedZone, Site, report_zones};
+use zonelab_lab::device::{Site, report_zones};
 use zonelab_lab::experiment::Via;
 use zonelab_lab::run::{
     self, Attached, Point, PointResult, Prepared, Preparing, RealError, RunOptions,
 };
-use zonelab_nvme::zns::ZoneState;
 
 use crate::conditions::ConditionArgs;
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::files::ProfileFiles;
-use crate::real_drive::{self, RealDrive};
+use crate::namespace::{self, Loss, OpenNamespace};
+use crate::real_drive::{self, Drive, RealDrive};
 use crate::results::Configuration;
 use crate::session::Loaded;
 
@@ -30,8 +32,9 @@ use crate::session::Loaded;
 pub(crate) struct DeviceArgs {
     /// Run on this device instead of the file's profile: PROFILE (virtual time),
     /// PROFILE?via=pcie (the same through the driver for PCIe), PROFILE?via=ftl (the same
-    /// through the flash translation layer), PROFILE?clock=real,
-    /// tcp://HOST:PORT/NQN or linux:///dev/ng0n1 (all in real time)
+    /// through the flash translation layer), PROFILE?clock=real, tcp://HOST:PORT/NQN or
+    /// linux:///dev/ng0n1 (all in real time). With ?nsid=2, jobs that name no namespace work
+    /// in that one
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// The zones of the real drive that the experiment uses may be reset and
@@ -95,7 +98,12 @@ impl DeviceArgs {
     /// # Errors
     /// There is no such device, it does not have what an option or the experiment asks
     /// for, or it holds data that would be lost.
-    pub(crate) fn open(&self, loaded: &mut Loaded, options: &Options<'_>) -> Result<On, Failure> {
+    pub(crate) fn open(
+        &self,
+        loaded: &mut Loaded,
+        profiles: &ProfileFiles<'_>,
+        options: &Options<'_>,
+    ) -> Result<On, Failure> {
         let Some(device) = &self.device else {
             return Ok(On::Virtual);
         };
@@ -106,7 +114,6 @@ impl DeviceArgs {
                 is_real,
                 via,
             } => {
-                in_first_namespace(device, nsid.unwrap_or(NamespaceId::FIRST))?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {
                     point.set_profile(&profile);
@@ -114,38 +121,32 @@ impl DeviceArgs {
                         point.set_via(via);
                     }
                 }
-                if !is_real {
-                    return Ok(On::Virtual);
+                if is_real {
+                    in_real_time(device, &mut loaded.points, options)?;
                 }
-                in_real_time(device, &loaded.points, options)?;
-                Ok(On::Real)
+                for point in &mut loaded.points {
+                    let drive = point.drive(profiles).map_err(Failure::input)?;
+                    let info = zonelab_ssd::Drive::info_of(&drive.config);
+                    // Jobs may all say themselves where they work.
+                    if nsid.is_some() || point.unnamed_job().is_some() {
+                        let nsid = namespace::of_emulated(device, &info, nsid)?;
+                        point.set_namespace(nsid).map_err(Failure::usage_of)?;
+                    }
+                }
+                Ok(match is_real {
+                    true => On::Real,
+                    false => On::Virtual,
+                })
             }
             Named::Real(address) => {
-                if let Some(nsid) = address.nsid() {
-                    in_first_namespace(device, NamespaceId(nsid))?;
-                }
                 only_emulated(device, &loaded.points, options)?;
-                in_real_time(device, &loaded.points, options)?;
-                let mut remote = Remote::connect(device, &self.host, address)?;
+                in_real_time(device, &mut loaded.points, options)?;
+                let mut remote = Remote::open_for(device, &self.host, address, loaded)?;
                 remote.fits(&loaded.points)?;
-                if !self.overwrite {
-                    remote.may_destroy(&loaded.points)?;
-                }
+                remote.may_destroy(&loaded.points, self.overwrite)?;
                 Ok(On::Drive(Box::new(remote)))
             }
         }
-    }
-}
-
-/// Jobs of experiments say themselves in which namespace they work.
-pub(crate) fn in_first_namespace(device: &str, nsid: NamespaceId) -> Result<(), Failure> {
-    match nsid == NamespaceId::FIRST {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
-            "{device}: jobs of experiments name their namespaces themselves: leave out nsid={nsid}, \
-             and say --set job.0.namespace={nsid} (full_zones counts over all zoned namespaces)",
-            nsid = nsid.0
-        ))),
     }
 }
 
@@ -191,7 +192,7 @@ fn only_emulated(device: &str, points: &[Point], options: &Options<'_>) -> Resul
 }
 
 /// Refuses what belongs to virtual time, and says once what has no meaning in real time.
-fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result<(), Failure> {
+fn in_real_time(device: &str, points: &mut [Point], options: &Options<'_>) -> Result<(), Failure> {
     if options.is_traced {
         return Err(Failure::usage(format!(
             "--trace is for virtual time, and {device} is not in it: name a profile \
@@ -199,7 +200,7 @@ fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result
         )));
     }
     let mut costs: Vec<String> = Vec::new();
-    for point in points {
+    for point in points.iter_mut() {
         if point.host().scheduler.is_some() {
             return Err(Failure::usage(format!(
                 "{}: its scheduler is one of the modelled host, and on {device} the host is \
@@ -213,6 +214,7 @@ fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result
                 costs.push(cost);
             }
         }
+        point.set_via(Via::Direct);
     }
     if !costs.is_empty() {
         tell!(
@@ -225,16 +227,48 @@ fn in_real_time(device: &str, points: &[Point], options: &Options<'_>) -> Result
 }
 
 impl Remote {
-    /// Connects to the drive of that name.
+    /// Opens a namespace of the drive of that name.
     ///
     /// # Errors
-    /// Nobody is there, or not what it should be.
-    pub(crate) fn connect(
+    /// Nobody is there, or not what it should be; or there is no such namespace, or several
+    /// and none is named.
+    pub(crate) fn open(
         device: &str,
         host: &HostArgs,
         address: Address,
+    ) -> Result<(Self, NamespaceId), Failure> {
+        let opened = OpenNamespace::open(device, &real_drive::options(host, address)?)?;
+        let remote = Self {
+            device: device.to_owned(),
+            site: opened.drive,
+        };
+        Ok((remote, opened.nsid))
+    }
+
+    /// Opens the drive for an experiment: the namespace that the address names, or the only
+    /// one; all of them if each job says itself where it works.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; or a job names another namespace than the address.
+    fn open_for(
+        device: &str,
+        host: &HostArgs,
+        address: Address,
+        loaded: &mut Loaded,
     ) -> Result<Self, Failure> {
-        let site = RealDrive::connect(&real_drive::options(host, address)?)?;
+        let options = real_drive::options(host, address)?;
+        let controller = AnyController::connect(options).map_err(devices::gone)?;
+        let is_named = |point: &Point| point.unnamed_job().is_none();
+        let site = if controller.named().is_none() && loaded.points.iter().all(is_named) {
+            RealDrive(Drive::new(controller).map_err(devices::gone)?)
+        } else {
+            let opened = OpenNamespace::of(device, controller)?;
+            for point in &mut loaded.points {
+                let placed = point.set_namespace(opened.nsid);
+                placed.map_err(Failure::usage_of)?;
+            }
+            opened.drive
+        };
         Ok(Self {
             device: device.to_owned(),
             site,
@@ -288,39 +322,34 @@ impl Remote {
         Ok(())
     }
 
-    /// Refuses to reset zones that are not empty.
+    /// Says what zones hold that are not empty and that the points reset, and which blocks
+    /// they write where there are no zones.
     ///
     /// # Errors
-    /// There are some.
-    pub(crate) fn may_destroy(&mut self, points: &[Point]) -> Result<(), Failure> {
+    /// There are some, and nothing says that they may be lost.
+    pub(crate) fn may_destroy(&mut self, points: &[Point], overwrite: bool) -> Result<(), Failure> {
         let info = self.site.info().clone();
-        let mut used: BTreeMap<NamespaceId, Vec<u32>> = BTreeMap::new();
-        let mut all: Vec<_> = points
-            .iter()
-            .flat_map(|point| point.zones_on(&info))
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        for (nsid, zone) in all {
-            used.entry(nsid).or_default().push(zone);
+        let mut used: BTreeMap<NamespaceId, BTreeSet<u32>> = BTreeMap::new();
+        for (nsid, zone) in points.iter().flat_map(|point| point.zones_on(&info)) {
+            used.entry(nsid).or_default().insert(zone);
         }
+        let mut losses = Vec::new();
         for (nsid, zones) in used {
-            let namespace = info.namespace(nsid);
-            let Some((namespace, zoned)) = namespace.and_then(|of| Some((of, of.zoned?))) else {
+            let Some(namespace) = info.namespace(nsid) else {
                 continue;
             };
             let reported = report_zones(&mut self.site, nsid);
             let reported = reported.map_err(|what| self.failed(&what))?;
-            let is_used = |zone: &u32| {
-                let of: Option<&ReportedZone> = reported.get(*zone as usize);
-                of.is_some_and(|of| of.state != ZoneState::EMPTY)
-            };
-            let risk: Vec<u32> = zones.into_iter().filter(is_used).collect();
-            let bytes = namespace.size_lbas;
-            let bytes = bytes.saturating_mul(namespace.lba_bytes.into());
-            real_drive::may_destroy(&self.device, bytes, zoned, &risk)?;
+            losses.extend(Loss::of_zones(nsid, namespace, &reported, zones));
         }
-        Ok(())
+        let mut written: BTreeMap<NamespaceId, Range<u64>> = BTreeMap::new();
+        for (nsid, bytes) in points.iter().flat_map(|point| point.bytes_on(&info)) {
+            let all = written.entry(nsid).or_insert(bytes.clone());
+            *all = all.start.min(bytes.start)..all.end.max(bytes.end);
+        }
+        let bytes = written.into_iter();
+        losses.extend(bytes.map(|(nsid, bytes)| Loss::of_bytes(nsid, bytes)));
+        namespace::may_lose(&self.device, losses, overwrite)
     }
 
     fn failed(&self, what: &str) -> Failure {

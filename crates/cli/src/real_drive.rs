@@ -1,11 +1,10 @@
 //! A real drive that jobs run on, over NVMe/TCP or of this machine, in threads of
 //! their own.
 
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::task::Waker;
 
-use zonelab_config::units::fmt_size;
-use zonelab_device::{DeviceInfo, Nanos, ZonedInfo};
+use zonelab_device::{DeviceInfo, Nanos};
 use zonelab_driver::linux::LinuxOptions;
 use zonelab_driver::url::Address;
 use zonelab_driver::{
@@ -14,7 +13,7 @@ use zonelab_driver::{
 use zonelab_host::{RealClock, Rng};
 use zonelab_lab::device::{Part, Site, runs_of};
 
-use crate::devices::{self, HostArgs};
+use crate::devices::HostArgs;
 use crate::exit::Failure;
 
 /// A drive of any transport as a device.
@@ -53,45 +52,6 @@ pub(crate) fn options(host: &HostArgs, address: Address) -> Result<AnyOptions, F
     })
 }
 
-/// Data are destroyed only if the user says so: `risk` are the zones that jobs use and
-/// that are not empty, of a namespace of `bytes`.
-///
-/// # Errors
-/// There are such zones.
-pub(crate) fn may_destroy(
-    device: &str,
-    bytes: u64,
-    zoned: ZonedInfo,
-    risk: &[u32],
-) -> Result<(), Failure> {
-    if risk.is_empty() {
-        return Ok(());
-    }
-    let size = fmt_size(bytes);
-    let (count, zones, list) = (risk.len(), zoned.zones, ranges(risk));
-    Err(Failure::usage(format!(
-        "{device}: jobs write or reset zones that are not empty ({list}): {count} of {zones} \
-         zones, {size}; say --overwrite if what they hold may be lost"
-    )))
-}
-
-/// The same of a namespace without zones, of which nobody can say what it holds: the
-/// bytes that jobs may write or trim.
-///
-/// # Errors
-/// There are any.
-pub(crate) fn may_destroy_bytes(device: &str, risk: Option<Range<u64>>) -> Result<(), Failure> {
-    let Some(risk) = risk else {
-        return Ok(());
-    };
-    let (size, start, end) = (fmt_size(risk.end - risk.start), risk.start, risk.end);
-    Err(Failure::usage(format!(
-        "{device}: jobs write or trim bytes {start} to {end} ({size}) of a namespace without \
-         zones, of which nobody can say whether they are in use; say --overwrite if what they \
-         hold may be lost"
-    )))
-}
-
 /// Ascending numbers as ranges, as many as a message can have.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
     let runs = runs_of(numbers);
@@ -108,16 +68,6 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
 
 /// A real drive that jobs run on.
 pub(crate) struct RealDrive(pub(crate) Drive);
-
-impl RealDrive {
-    /// Connects.
-    ///
-    /// # Errors
-    /// Nobody is there, or not what it should be: exit code 5.
-    pub(crate) fn connect(options: &AnyOptions) -> Result<Self, Failure> {
-        devices::connect(options.clone()).map(Self)
-    }
-}
 
 impl Site for RealDrive {
     type Device = Drive;

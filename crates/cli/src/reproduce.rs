@@ -221,7 +221,11 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
         conditions: &args.conditions,
         is_traced: args.common.tracing.is_asked(),
     };
-    let on = args.device.open(&mut loaded, &options)?;
+    let profile_files = ProfileFiles {
+        files,
+        base: base.as_deref(),
+    };
+    let on = args.device.open(&mut loaded, &profile_files, &options)?;
     let is_other = profiles(&loaded) != own_profiles;
     let conditions = args.conditions.load_for(files, &mut loaded.points)?;
     let mut invocation = args.common.invocation(asked);
@@ -232,10 +236,7 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
     let plan = Plan {
         name: output::file_name(&loaded.experiment.id),
         setting,
-        profiles: ProfileFiles {
-            files,
-            base: base.as_deref(),
-        },
+        profiles: profile_files,
         device: args.device.name().map(str::to_owned),
         altered: args.set.iter().any(|set| alters(set))
             || is_other

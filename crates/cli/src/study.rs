@@ -8,6 +8,7 @@ use zonelab_search::characterize::{Effort, Reach};
 use crate::devices::{HostArgs, Named};
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
+use crate::namespace;
 use crate::on_device::{self, Remote};
 use crate::session::Work;
 
@@ -72,7 +73,6 @@ impl StudyArgs {
                 is_real,
                 via,
             } => {
-                on_device::in_first_namespace(name, nsid.unwrap_or(NamespaceId::FIRST))?;
                 if via != Via::Direct {
                     return Err(Failure::usage(format!(
                         "--device {name}: {what}: leave out via="
@@ -80,8 +80,10 @@ impl StudyArgs {
                 }
                 let profile = on_device::from_here(profile)?;
                 let loaded = profiles.load(&profile, &[]).map_err(Failure::input)?;
+                let info = zonelab_ssd::Drive::info_of(&loaded.config);
                 Ok(Opened {
-                    info: zonelab_ssd::Drive::info_of(&loaded.config),
+                    nsid: namespace::of_emulated(name, &info, nsid)?,
+                    info,
                     reach: match is_real {
                         true => Reach::RealTime,
                         false => Reach::Virtual,
@@ -93,8 +95,9 @@ impl StudyArgs {
             }
             Named::Real(address) => {
                 let scheme = name.split(':').next().unwrap_or_default().to_owned();
-                let mut remote = Remote::connect(name, &self.host, address)?;
+                let (mut remote, nsid) = Remote::open(name, &self.host, address)?;
                 Ok(Opened {
+                    nsid,
                     granted: Some(remote.granted()?),
                     info: remote.info().clone(),
                     reach: Reach::Transport(scheme),
@@ -105,16 +108,14 @@ impl StudyArgs {
         }
     }
 
-    /// Whether a drive that is connected has what the points need, and may be written.
+    /// Whether a drive that is connected has what the points need, and may be written: what
+    /// is lost is said.
     ///
     /// # Errors
     /// It has not, or it holds data and nothing says that they may go.
     pub(crate) fn permit(&self, remote: &mut Remote, points: &[Point]) -> Result<(), Failure> {
         remote.fits(points)?;
-        match self.overwrite {
-            true => Ok(()),
-            false => remote.may_destroy(points),
-        }
+        remote.may_destroy(points, self.overwrite)
     }
 }
 
@@ -130,6 +131,8 @@ pub(crate) enum How {
 pub(crate) struct Opened {
     pub(crate) how: How,
     pub(crate) info: DeviceInfo,
+    /// The namespace that is studied.
+    pub(crate) nsid: NamespaceId,
     pub(crate) reach: Reach,
     /// Queues that the drive granted, and their depth; `None`: as many as are asked for.
     pub(crate) granted: Option<(u32, u32)>,

@@ -22,6 +22,7 @@ mod clock;
 mod command;
 mod device;
 mod found;
+mod namespaces;
 mod queue;
 mod time;
 
@@ -30,6 +31,7 @@ pub use clock::Monotonic;
 pub use command::{Command, Lba, NamespaceId, Op, QueueId, Tag, ZoneId};
 pub use device::{Device, DeviceQueue, Modelled};
 pub use found::Found;
+pub use namespaces::NoNamespace;
 pub use queue::{
     Completion, CopyLimits, DeviceInfo, NamespaceInfo, QueuePair, RejectReason, Rejected,
     ZonedInfo, ZrwaInfo,

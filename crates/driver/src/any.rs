@@ -4,7 +4,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Monotonic, Nanos, QueueId, QueuePair, Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, Monotonic, NamespaceId, Nanos, NoNamespace, QueueId,
+    QueuePair, Rejected, Tag,
 };
 use zonelab_nvme::queue::SubmissionEntry;
 
@@ -65,15 +66,32 @@ impl AnyOptions {
 }
 
 impl AnyController {
-    /// The namespace that commands are for if nobody says otherwise: that of the
-    /// address, or of the node.
+    /// The namespace that the address names, or the node is that of.
     #[must_use]
-    pub fn nsid(&self) -> u32 {
-        match self {
+    pub fn named(&self) -> Option<NamespaceId> {
+        let nsid = match self {
             Self::Tcp(it) => it.address().nsid,
-            Self::Linux(it) => it.nsid(),
+            Self::Linux(it) => Some(it.nsid()),
             Self::Pcie(it) => it.nsid(),
+        };
+        nsid.map(NamespaceId)
+    }
+
+    /// Chooses the namespace that the address names, or the only one there is. Queues that
+    /// are opened from now on are for it alone: they show no other, and commands for others
+    /// end with Invalid Namespace or Format without being sent.
+    ///
+    /// # Errors
+    /// It is not there, or there are several and none is named.
+    pub fn open_namespace(&mut self) -> Result<NamespaceId, NoNamespace> {
+        let nsid = self.info().choose(self.named())?;
+        match self {
+            Self::Tcp(it) => it.confine(nsid),
+            // A node has no other.
+            Self::Linux(_) => {}
+            Self::Pcie(it) => it.confine(nsid),
         }
+        Ok(nsid)
     }
 
     /// Connects, and asks the controller what it is.

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use zonelab_device::{DeviceInfo, Monotonic, Nanos, QueueId};
+use zonelab_device::{DeviceInfo, Monotonic, NamespaceId, Nanos, QueueId};
 use zonelab_nvme::identify::ControllerType;
 use zonelab_nvme::log::{DiscoveryEntry, DiscoveryHeader, LogPageId};
 use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
@@ -107,6 +107,8 @@ pub struct TcpController {
     cntlid: u16,
     identity: Identity,
     info: Arc<DeviceInfo>,
+    /// The one namespace that queues are for; `None`: all.
+    only: Option<NamespaceId>,
     /// The queue on which zone capacities were read, until it is asked for.
     first_queue: Option<Socket>,
     /// I/O queues that the controller grants, and how many were opened.
@@ -192,6 +194,7 @@ impl TcpController {
             cntlid: starting.cntlid,
             identity,
             info,
+            only: None,
             first_queue,
             granted,
             opened: 0,
@@ -204,6 +207,13 @@ impl TcpController {
     #[must_use]
     pub fn address(&self) -> &TcpAddress {
         &self.options.address
+    }
+
+    /// Queues that are opened from now on are for this namespace alone: they show no other,
+    /// and take commands for no other.
+    pub fn confine(&mut self, nsid: NamespaceId) {
+        self.only = Some(nsid);
+        self.info = Arc::new(self.info.only(nsid));
     }
 
     /// Identifier of the controller in its subsystem.
@@ -279,7 +289,11 @@ impl TcpController {
             }
             match Self::connect_at(self.options.clone(), self.clock) {
                 Ok(fresh) => {
+                    let only = self.only;
                     *self = fresh;
+                    if let Some(nsid) = only {
+                        self.confine(nsid);
+                    }
                     return Ok(());
                 }
                 Err(error) => last = error,

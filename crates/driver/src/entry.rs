@@ -38,13 +38,18 @@ impl Prepared {
     /// The entry of a command that came with a buffer of `given` bytes.
     ///
     /// # Errors
-    /// The status it ends with: a value has no place in the entry, or the buffer
-    /// has another length than the command moves.
+    /// The status it ends with: the queue is not for this namespace, a value has no place
+    /// in the entry, or the buffer has another length than the command moves.
     pub(crate) fn new(
         info: &DeviceInfo,
         command: &Command,
         given: Option<usize>,
     ) -> Result<Self, Status> {
+        // A queue is for the namespaces that it shows, whoever writes to others by mistake.
+        let namespace = info.namespace(command.nsid);
+        if namespace.is_none_or(|namespace| namespace.size_lbas == 0) {
+            return Err(Status::INVALID_NAMESPACE_OR_FORMAT);
+        }
         let prepared = entry(info, command, given.unwrap_or(0))?;
         let is_wrong = match command.op {
             // What is in the buffer decides what they do.
@@ -82,7 +87,6 @@ const fn report(extended: bool) -> ZoneReceiveAction {
 fn bytes_of(info: &DeviceInfo, nsid: NamespaceId, nlb: u32) -> Result<usize, Status> {
     let namespace = info.namespace(nsid);
     let lba_bytes = namespace.map(|namespace| u64::from(namespace.lba_bytes));
-    // The controller knows what to say of a namespace that is not there.
     usize::try_from(u64::from(nlb) * lba_bytes.unwrap_or(0)).map_err(|_| Status::INVALID_FIELD)
 }
 

@@ -130,8 +130,8 @@ pub struct TcpAddress {
     pub port: u16,
     /// Name of the subsystem; the discovery subsystem if the URL has none.
     pub subnqn: String,
-    /// Namespace that commands are for: 1 if the URL has none.
-    pub nsid: u32,
+    /// Namespace that commands are for, if the URL names one.
+    pub nsid: Option<u32>,
     /// Name of the host: [`DEFAULT_HOSTNQN`] if the URL has none.
     pub hostnqn: String,
     /// Identifier of the host: the UUID in its name if the URL has none.
@@ -174,7 +174,7 @@ impl TcpAddress {
             host: host.to_owned(),
             port,
             subnqn,
-            nsid: 1,
+            nsid: None,
             hostnqn: DEFAULT_HOSTNQN.to_owned(),
             hostid: Uuid([0; 16]),
             hdgst: false,
@@ -206,7 +206,7 @@ impl TcpAddress {
             }
             seen.push(key);
             match key {
-                "nsid" => self.nsid = namespace(value)?,
+                "nsid" => self.nsid = Some(namespace(value)?),
                 "hostnqn" => self.hostnqn = nqn("hostnqn", value)?,
                 "hostid" => {
                     let id = Uuid::parse(&value);
@@ -292,8 +292,8 @@ impl fmt::Display for LinuxAddress {
 pub struct PcieAddress {
     /// Its PCI function.
     pub function: PciAddress,
-    /// Namespace that commands are for: 1 if the URL has none.
-    pub nsid: u32,
+    /// Namespace that commands are for, if the URL names one.
+    pub nsid: Option<u32>,
     /// Completions are announced by interrupts rather than looked for.
     pub has_interrupts: bool,
     /// Long transfers have SGL descriptors, if the controller takes them.
@@ -327,7 +327,7 @@ impl PcieAddress {
         }
         Ok(Self {
             function: function.parse()?,
-            nsid: nsid.unwrap_or(1),
+            nsid,
             has_interrupts: has_interrupts.unwrap_or(false),
             has_sgls: has_sgls.unwrap_or(true),
         })
@@ -374,13 +374,13 @@ impl Address {
         TcpAddress::parse(url).map(Self::Tcp)
     }
 
-    /// The namespace that it names; `None`: the node tells.
+    /// The namespace that it names. A node of this machine is that of one namespace.
     #[must_use]
     pub fn nsid(&self) -> Option<u32> {
         match self {
-            Self::Tcp(address) => Some(address.nsid),
+            Self::Tcp(address) => address.nsid,
             Self::Linux(_) => None,
-            Self::Pcie(address) => Some(address.nsid),
+            Self::Pcie(address) => address.nsid,
         }
     }
 
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(address.subnqn, "nqn.2024-01.org.example:zn540");
         assert_eq!(
             (address.nsid, address.hdgst, address.ddgst),
-            (3, true, true)
+            (Some(3), true, true)
         );
         assert_eq!(
             address.hostid.to_string(),
@@ -484,7 +484,7 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_default() {
         let address = TcpAddress::parse("tcp://localhost").unwrap();
-        assert_eq!((address.port, address.nsid), (8009, 1));
+        assert_eq!((address.port, address.nsid), (8009, None));
         assert!(address.is_discovery());
         let address = TcpAddress::parse("tcp://[::1]/nqn.2024-01.org.example:a").unwrap();
         assert_eq!((address.host.as_str(), address.port), ("::1", 4420));
@@ -536,13 +536,13 @@ mod tests {
     fn a_controller_on_pcie() {
         let address = PcieAddress::parse("pcie://0000:01:00.0").unwrap();
         let defaults = (address.nsid, address.has_interrupts, address.has_sgls);
-        assert_eq!(defaults, (1, false, true));
+        assert_eq!(defaults, (None, false, true));
         let url = "pcie://0000:01:00.0?nsid=2&interrupts&sgls=0";
         let Ok(Address::Pcie(address)) = Address::parse(url) else {
             panic!("{url} is one");
         };
         let said = (address.nsid, address.has_interrupts, address.has_sgls);
-        assert_eq!(said, (2, true, false));
+        assert_eq!(said, (Some(2), true, false));
         assert_eq!(address.to_string(), "pcie://0000:01:00.0");
         let message = |url: &str| Address::parse(url).unwrap_err().to_string();
         assert!(message("pcie://0000:01:00.0?poll=1").contains("nsid, interrupts and sgls"));

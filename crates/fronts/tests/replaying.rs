@@ -264,7 +264,7 @@ fn a_strict_replay_resets_at_starts_of_zones_and_leaves_the_rest_to_the_drive() 
     let in_the_middle = [operation(0, Action::Write, 5, 1)];
     let refused = result("read_iolog=t", &log(&in_the_middle), 1);
     assert_eq!(refused.errors, 1);
-    let (_, status) = refused.first_error.unwrap();
+    let status = refused.first_error.unwrap().status;
     assert!(status.to_string().contains("Zone"), "{status}");
 }
 

@@ -1,8 +1,7 @@
 //! Under which conditions a run takes place: faults, a state to start from, and policies
 //! of somebody else.
 
-use zonelab_host::stats::OpKind;
-use zonelab_nvme::Status;
+use zonelab_host::workload::FailedCommand;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
 use zonelab_ssd::{Drive, snapshot};
@@ -60,8 +59,6 @@ impl Conditions {
 pub struct JobFailure {
     /// The job.
     pub job: String,
-    /// What failed.
-    pub kind: OpKind,
-    /// How.
-    pub status: Status,
+    /// What failed, where, and how.
+    pub failed: FailedCommand,
 }

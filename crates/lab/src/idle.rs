@@ -288,13 +288,13 @@ impl Held<'_> {
             | WorkTemplate::Close { fill }
                 if is_no_fill(fill) => {}
             WorkTemplate::Blocks(blocks) if !blocks.is_write => {}
-            WorkTemplate::Blocks(_) => self.blocks.push(job.namespace),
+            WorkTemplate::Blocks(_) => self.blocks.push(namespace_of(job)),
             WorkTemplate::Kv(kv) => {
                 let files = &kv.setup.files;
                 let zones = files.zones.clone().unwrap_or(0..u32::MAX);
                 self.written.push((files.namespace, zones));
             }
-            _ => self.written.push((job.namespace, job.zones.clone())),
+            _ => self.written.push((namespace_of(job), job.zones.clone())),
         }
     }
 
@@ -302,11 +302,17 @@ impl Held<'_> {
     fn is_empty(&self, job: &JobTemplate) -> bool {
         let meets = |of: &Range<u32>| of.start < job.zones.end && job.zones.start < of.end;
         // They count over all namespaces: of another one it is not known here.
-        let is_full = |of: &Range<u32>| job.namespace != NamespaceId::FIRST || meets(of);
+        let is_full = |of: &Range<u32>| namespace_of(job) != NamespaceId::FIRST || meets(of);
         let mut written = self.written.iter();
         !self.full.iter().any(is_full)
-            && !written.any(|(nsid, of)| *nsid == job.namespace && meets(of))
+            && !written.any(|(nsid, of)| *nsid == namespace_of(job) && meets(of))
     }
+}
+
+/// Where a job works; one that names no namespace does so in that of its point, which is
+/// mostly the first.
+fn namespace_of(job: &JobTemplate) -> NamespaceId {
+    job.namespace.unwrap_or(NamespaceId::FIRST)
 }
 
 fn is_no_fill(fill: &FillTemplate) -> bool {
@@ -339,7 +345,7 @@ pub(crate) fn idle_jobs(experiment: &Experiment, series: &SeriesSpec) -> BTreeMa
                     OpKind::Reset
                 }
                 WorkTemplate::Blocks(blocks)
-                    if !blocks.is_write && !held.blocks.contains(&job.namespace) =>
+                    if !blocks.is_write && !held.blocks.contains(&namespace_of(job)) =>
                 {
                     OpKind::Read
                 }

@@ -127,6 +127,8 @@ pub struct Point {
     experiment: Experiment,
     series: SeriesSpec,
     x: AxisValue,
+    /// The namespace of its device that it works in, if the device was named with one.
+    namespace: Option<NamespaceId>,
     /// What is to be recorded for a trace.
     trace: Option<RecordLimits>,
     /// Of how many of its slowest reads, writes and appends the result says what they waited for.
@@ -213,6 +215,11 @@ impl Point {
         own.or(conditions.faults.as_ref())
     }
 
+    /// The namespace that it works in, if its jobs name no others.
+    fn nsid(&self) -> NamespaceId {
+        self.namespace.unwrap_or(NamespaceId::FIRST)
+    }
+
     /// The axis value.
     #[must_use]
     pub fn x(&self) -> &AxisValue {
@@ -254,9 +261,13 @@ impl Point {
             .collect();
         // Of one range or none, the text that results have always had.
         let full = &self.series.full_zones;
-        match full.as_slice() {
+        let text = match full.as_slice() {
             [] | [_] => format!("{phases:?} after {:?}", full.first()),
             _ => format!("{phases:?} after {full:?}"),
+        };
+        match self.nsid() {
+            NamespaceId::FIRST => text,
+            NamespaceId(nsid) => format!("{text} in namespace {nsid}"),
         }
     }
 
@@ -347,7 +358,7 @@ impl Point {
             return Ok(shape);
         };
         self.fits_ftl()?;
-        let info = seen_through(&shape.info, &ftl);
+        let info = seen_through(&shape.info, &ftl, self.nsid());
         Ok(shape.seen_as(info.map_err(|what| self.unfit(what))?))
     }
 
@@ -459,6 +470,7 @@ pub fn points(file: &str, text: &str, overrides: &[Override]) -> Result<Vec<Poin
                 experiment: experiment.clone(),
                 series: series.clone(),
                 x: x.clone(),
+                namespace: None,
                 trace: None,
                 slowest: 0,
                 watch: None,
@@ -522,6 +534,7 @@ pub fn run_point(point: &Point, options: &RunOptions<'_>) -> Result<PointResult,
             let costs = point.host().stack.costs;
             let seed = point.rng(options.seed).next_u64();
             let settings = FtlSettings {
+                nsid: point.nsid(),
                 own_victims: options.conditions.policies.victims.clone(),
                 ..ftl.settings(keeps_data, seed)
             };
@@ -573,10 +586,8 @@ fn run_reached<R: Reached>(
         }
     });
     let began = reached.ready_at();
-    for zones in &series.full_zones {
-        let full = Control::PreconditionFull {
-            zones: zones.clone(),
-        };
+    for zones in point.full_zones_of(config)? {
+        let full = Control::PreconditionFull { zones };
         owner
             .with_drive(|drive| drive.control(began, &full))
             .map_err(|error| unfit(error.to_string()))?;
@@ -622,7 +633,7 @@ fn run_reached<R: Reached>(
     let of_drive = owner.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
     let mut result = point.result(measured, Some(of_drive), simulated);
     if point.has_listing() {
-        result.zones = Some(zones_of(&mut reached, at).map_err(unfit)?);
+        result.zones = Some(zones_of(&mut reached, point.nsid(), at).map_err(unfit)?);
     }
     result.faults_struck = owner.with_faults(|drive| drive.faults_struck());
     result.add_record(point, limits, || PointTrace {
@@ -637,9 +648,13 @@ fn run_reached<R: Reached>(
     Ok(result)
 }
 
-/// The report of the zones of the first namespace, at `at`.
-fn zones_of<R: Reached>(reached: &mut R, at: Nanos) -> Result<Vec<String>, String> {
-    let mut job = ReportJob::new(&reached.info(), NamespaceId::FIRST)?;
+/// The report of the zones of a namespace, at `at`.
+fn zones_of<R: Reached>(
+    reached: &mut R,
+    nsid: NamespaceId,
+    at: Nanos,
+) -> Result<Vec<String>, String> {
+    let mut job = ReportJob::new(&reached.info(), nsid)?;
     let queue = reached.open_queue(1, HostCosts::FREE, Rng::new(0, 0))?;
     let at = at.max(reached.ready_at());
     let clock = VirtualClock::starting_at(at);

@@ -56,9 +56,9 @@ pub enum Disk {
 }
 
 impl Disk {
-    /// A zoned namespace that all file systems of Linux can use, and beside it
-    /// a conventional one with the same block size.
-    pub const PAIR: [Self; 2] = [
+    /// A zoned namespace that all file systems of Linux can use, beside it a conventional
+    /// one with the same block size, and a second zoned one.
+    pub const NAMESPACES: [Self; 3] = [
         Self::Zoned {
             zones: 64,
             zone_mib: 16,
@@ -67,6 +67,13 @@ impl Disk {
             max_active: 12,
         },
         Self::Conventional { mib: 256 },
+        Self::Zoned {
+            zones: 24,
+            zone_mib: 16,
+            capacity_mib: 16,
+            max_open: 10,
+            max_active: 12,
+        },
     ];
 }
 

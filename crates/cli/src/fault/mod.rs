@@ -86,9 +86,9 @@ struct ZoneArgs {
     /// What becomes of them
     #[arg(long, value_enum)]
     state: FailedState,
-    /// Their namespace
-    #[arg(long, value_name = "NSID", default_value_t = 1)]
-    namespace: u32,
+    /// Their namespace [default: the only one]
+    #[arg(long, value_name = "NSID")]
+    namespace: Option<u32>,
 }
 
 const ZONE_HELP: &str = "\

@@ -199,12 +199,11 @@ fn tell_verified(job: &str, verified: &Verified) {
 /// Says what went wrong.
 pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
-        if let Some((kind, status)) = entry.first_error {
+        if let Some(first) = entry.first_error {
             tell!(
-                "zonelab: job {}: {} operations failed, first a {}: {status}",
+                "zonelab: job {}: {} operations failed, first {first}",
                 entry.job.name,
-                entry.errors,
-                kind.name()
+                entry.errors
             );
         }
         if let Some(verified) = &entry.verified {

@@ -9,8 +9,8 @@ use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
 use zonelab_driver::url::Address;
 use zonelab_driver::{AnyOptions, Controller as _};
 use zonelab_fronts::fio;
+use zonelab_ftl::FtlDevice;
 use zonelab_ftl::device::info_of;
-use zonelab_ftl::{FtlDevice, FtlSettings};
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_host::{RealClock, Rng};
@@ -21,17 +21,17 @@ use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
 use crate::ftl::{ground, uuid_text};
+use crate::namespace::{self, Loss, OpenNamespace};
 use crate::real_drive::{self, Drive};
 
 /// A formatted drive, with the plan of the jobs for the layer on it.
 pub(super) struct Layered {
     options: AnyOptions,
-    /// The namespace with the zones.
-    nsid: NamespaceId,
     /// What the drive was called.
     device: String,
-    /// `None`: it is connected to again when the jobs run.
-    drive: Option<Drive>,
+    /// The namespace with the zones; `None`: it is opened again when the jobs run.
+    opened: Option<OpenNamespace>,
+    may_overwrite: bool,
     /// What programs see.
     info: DeviceInfo,
     uuid: u128,
@@ -46,10 +46,9 @@ impl Layered {
         address: Address,
     ) -> Result<(Self, Plan), Failure> {
         let options = real_drive::options(&args.host, address)?;
-        let mut drive = devices::connect(options.clone())?;
-        let nsid = NamespaceId(drive.controller().nsid());
-        let look = ground::look(&mut drive, device, nsid)?;
-        let info = info_of(drive.info(), &look.shape);
+        let mut opened = OpenNamespace::open(device, &options)?;
+        let look = ground::look(&mut opened, device)?;
+        let info = info_of(opened.drive.info(), &look.shape);
         let plan = file.plan_on(&info, NamespaceId::FIRST, args.seed);
         let plan = plan.map_err(Failure::input)?;
         warn(&plan.warnings);
@@ -58,19 +57,27 @@ impl Layered {
         one_at_a_time(&plan)?;
         let mut prepared = Self {
             options,
-            nsid,
             device: device.to_owned(),
-            drive: Some(drive),
+            opened: Some(opened),
+            may_overwrite: args.overwrite,
             info,
             uuid: look.facts.uuid,
         };
         if args.parse_only {
             prepared.release()?;
         } else if !args.overwrite {
-            let lba_bytes = u64::from(look.shape.block_bytes);
-            real_drive::may_destroy_bytes(device, fio::bytes_at_risk(&plan, lba_bytes))?;
+            prepared.may_destroy(&plan)?;
         }
         Ok((prepared, plan))
+    }
+
+    /// Says what of the layer's blocks the jobs may destroy.
+    fn may_destroy(&self, plan: &Plan) -> Result<(), Failure> {
+        let lba_bytes = self.info.namespaces.first().map_or(1, |of| of.lba_bytes);
+        let bytes = fio::bytes_at_risk(plan, lba_bytes.into());
+        let loss = bytes.map(|bytes| Loss::of_bytes(NamespaceId::FIRST, bytes));
+        let layer = format!("{}, through the layer", self.device);
+        namespace::may_lose(&layer, loss, self.may_overwrite)
     }
 
     /// What the results depend on.
@@ -85,30 +92,27 @@ impl Layered {
 
     /// Closes the connection until the jobs run: nobody would keep it alive.
     pub(super) fn release(&mut self) -> Result<(), Failure> {
-        let Some(drive) = self.drive.take() else {
+        let Some(opened) = self.opened.take() else {
             return Ok(());
         };
-        let controller = drive.close().map_err(devices::gone)?;
+        let controller = opened.drive.0.close().map_err(devices::gone)?;
         controller.disconnect().map_err(devices::gone)
     }
 
     /// Mounts, and runs the jobs.
     pub(super) fn run(
-        self,
+        mut self,
         plan: &Plan,
         seed: u64,
         compares: bool,
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ran, Failure> {
-        let drive = match self.drive {
-            Some(drive) => drive,
-            None => devices::connect(self.options)?,
+        let opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => OpenNamespace::open(&self.device, &self.options)?,
         };
-        let settings = FtlSettings {
-            nsid: self.nsid,
-            ..FtlSettings::default()
-        };
-        let mut site = OnLayer(ground::mount(drive, &self.device, settings)?);
+        self.may_destroy(plan)?;
+        let mut site = OnLayer(ground::mount(opened, &self.device)?);
         let empty = match compares {
             false => None,
             true => {

@@ -4,33 +4,32 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
-use zonelab_device::{NamespaceId, NamespaceInfo, ZonedInfo};
+use zonelab_device::NamespaceInfo;
 use zonelab_driver::url::Address;
 use zonelab_driver::{AnyOptions, Controller as _};
 use zonelab_fronts::fio;
 use zonelab_host::fio::{JobFile, Plan};
 use zonelab_host::workload::zone_table::ZoneTable;
-use zonelab_lab::device::{self, ReportedZone, Site};
+use zonelab_lab::device::{ReportedZone, Site};
 
 use super::target::{self, Ran};
 use super::{Args, warn};
 use crate::devices;
 use crate::exit::{Exit, Failure};
+use crate::namespace::{self, Loss, OpenNamespace};
 use crate::real_drive::{self, RealDrive};
 
-/// A real drive, with the plan of the jobs for it.
+/// A namespace of a real drive, with the plan of the jobs for it.
 pub(super) struct Remote {
     options: AnyOptions,
-    nsid: NamespaceId,
     /// What it was called.
     device: String,
     /// Its model, as it identifies itself.
     model: String,
-    /// `None`: it is connected to again when the jobs run.
-    site: Option<RealDrive>,
+    /// `None`: it is opened again when the jobs run.
+    opened: Option<OpenNamespace>,
     namespace: NamespaceInfo,
-    /// `None`: it is conventional.
-    zoned: Option<ZonedInfo>,
+    may_overwrite: bool,
     /// Whether the zones at the end are wanted.
     reports_zones: bool,
 }
@@ -44,8 +43,8 @@ impl Remote {
         address: Address,
     ) -> Result<(Self, Plan), Failure> {
         let options = real_drive::options(&args.host, address)?;
-        let mut site = RealDrive::connect(&options)?;
-        let nsid = NamespaceId(site.0.controller().nsid());
+        let mut opened = OpenNamespace::open(device, &options)?;
+        let (site, nsid) = (&mut opened.drive, opened.nsid);
         let plan = file.plan_on(site.info(), nsid, args.seed);
         let plan = plan.map_err(Failure::input)?;
         warn(&plan.warnings);
@@ -54,45 +53,31 @@ impl Remote {
         // It is opened for good by the first thread.
         let depth = site.0.open_queue().map_err(devices::gone)?.depth();
         fits(&plan, site.0.granted_queues(), depth).map_err(unfit)?;
-        let of_site = site.info().namespace(nsid).cloned();
-        let Some(namespace) = of_site else {
-            return Err(unfit(format!("there is no namespace {}", nsid.0)));
-        };
-        let zoned = namespace.zoned;
-        if zoned.is_none() {
+        let model = site.info().model.clone();
+        let namespace = opened.info();
+        if namespace.zoned.is_none() {
             target::no_zones(args, nsid)?;
         }
         let mut prepared = Self {
             options,
-            nsid,
             device: device.to_owned(),
-            model: site.info().model.clone(),
-            site: Some(site),
+            model,
+            opened: Some(opened),
             namespace,
-            zoned,
+            may_overwrite: args.overwrite,
             reports_zones: args.zone_report.is_some(),
         };
         if args.parse_only {
             prepared.release()?;
-            return Ok((prepared, plan));
-        }
-        let (site, zones) = prepared.zones()?;
-        prepared.site = Some(site);
-        let lba_bytes = u64::from(prepared.namespace.lba_bytes);
-        match zoned {
-            _ if args.overwrite => {}
-            Some(zoned) => {
-                let bytes = prepared.namespace.size_lbas.saturating_mul(lba_bytes);
-                real_drive::may_destroy(device, bytes, zoned, &fio::at_risk(&plan, &zones))?;
-            }
-            None => real_drive::may_destroy_bytes(device, fio::bytes_at_risk(&plan, lba_bytes))?,
+        } else if !args.overwrite {
+            prepared.opened = Some(prepared.open(&plan)?.0);
         }
         Ok((prepared, plan))
     }
 
     /// What the results depend on.
     pub(super) fn configuration(&self) -> Value {
-        let (namespace, zoned) = (&self.namespace, self.zoned);
+        let (namespace, zoned) = (&self.namespace, self.namespace.zoned);
         serde_json::json!({
             "device": self.device, "model": self.model, "zones": zoned.map(|of| of.zones),
             "zone_capacity_lbas": zoned.map(|of| of.zone_capacity_lbas),
@@ -102,36 +87,44 @@ impl Remote {
 
     /// Closes the connection until the jobs run: nobody would keep it alive.
     pub(super) fn release(&mut self) -> Result<(), Failure> {
-        match self.site.take() {
-            Some(site) => {
-                let controller = site.0.close().map_err(devices::gone)?;
+        match self.opened.take() {
+            Some(opened) => {
+                let controller = opened.drive.0.close().map_err(devices::gone)?;
                 controller.disconnect().map_err(devices::gone)
             }
             None => Ok(()),
         }
     }
 
-    /// The connection, and what the zones, if there are any, hold now.
-    fn zones(&mut self) -> Result<(RealDrive, Vec<ReportedZone>), Failure> {
-        let mut site = match self.site.take() {
-            Some(site) => site,
-            None => RealDrive::connect(&self.options)?,
+    /// The namespace, and what its zones, if there are any, hold now: what of it the jobs
+    /// may destroy is said.
+    fn open(&mut self, plan: &Plan) -> Result<(OpenNamespace, Vec<ReportedZone>), Failure> {
+        let mut opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => OpenNamespace::open(&self.device, &self.options)?,
         };
-        if self.zoned.is_none() {
-            return Ok((site, Vec::new()));
-        }
-        match device::report_zones(&mut site, self.nsid) {
-            Ok(zones) => Ok((site, zones)),
-            Err(what) => Err(Self::failed(site, &self.device, &what)),
-        }
+        let zones = match opened.zones() {
+            Ok(zones) => zones,
+            Err(failure) => return Err(Self::failed(opened, failure)),
+        };
+        let (nsid, namespace) = (opened.nsid, &self.namespace);
+        let loss = match namespace.zoned {
+            Some(_) => Loss::of_zones(nsid, namespace, &zones, fio::at_risk(plan, &zones)),
+            None => {
+                let bytes = fio::bytes_at_risk(plan, namespace.lba_bytes.into());
+                bytes.map(|bytes| Loss::of_bytes(nsid, bytes))
+            }
+        };
+        namespace::may_lose(&self.device, loss, self.may_overwrite)?;
+        Ok((opened, zones))
     }
 
     /// Something failed before the first job.
-    fn failed(site: RealDrive, device: &str, what: &str) -> Failure {
-        match site.0.close() {
+    fn failed(opened: OpenNamespace, failure: Failure) -> Failure {
+        match opened.drive.0.close() {
             // A connection that is lost says more than the command that was.
             Err(lost) => devices::gone(lost),
-            Ok(_) => Failure::new(Exit::Device, anyhow::anyhow!("{device}: {what}")),
+            Ok(_) => failure,
         }
     }
 
@@ -143,29 +136,32 @@ impl Remote {
         compares: bool,
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ran, Failure> {
-        let (mut site, zones) = self.zones()?;
-        let nsid = self.nsid;
+        let (mut opened, zones) = self.open(plan)?;
+        let nsid = opened.nsid;
         let empty = match compares {
             false => None,
-            true => match fio::empty_commands(&mut site, nsid) {
+            true => match fio::empty_commands(&mut opened.drive, nsid) {
                 Ok(empty) => Some(empty),
-                Err(what) => return Err(Self::failed(site, &self.device, &what)),
+                Err(what) => {
+                    let what = anyhow::anyhow!("{}: {what}", self.device);
+                    return Err(Self::failed(opened, Failure::new(Exit::Device, what)));
+                }
             },
         };
-        let table = match self.zoned {
+        let table = match self.namespace.zoned {
             Some(zoned) => fio::table_of(plan, zoned, &zones),
             None => ZoneTable::of_none(),
         };
-        let run = fio::run_on(plan, &mut site, table, seed, interrupt);
-        let is_there = !RealDrive::is_lost(site.device());
+        let run = fio::run_on(plan, &mut opened.drive, table, seed, interrupt);
+        let is_there = !RealDrive::is_lost(opened.drive.device());
         let after = match self.reports_zones && is_there {
             false => None,
-            true => match device::report_zones(&mut site, nsid) {
+            true => match opened.zones() {
                 Ok(zones) => Some(zones),
-                Err(what) => return Err(Self::failed(site, &self.device, &what)),
+                Err(failure) => return Err(Self::failed(opened, failure)),
             },
         };
-        let (lost, left) = match site.0.close() {
+        let (lost, left) = match opened.drive.0.close() {
             Ok(controller) => (None, devices::leave(controller).err()),
             Err(lost) => (Some(lost.to_string()), None),
         };

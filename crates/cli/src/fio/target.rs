@@ -25,7 +25,7 @@ use super::{Args, NO_TIME, warn};
 use crate::conditions;
 use crate::devices::{self, Named};
 use crate::exit::Failure;
-use crate::profiles;
+use crate::{namespace, profiles};
 
 /// A device that the jobs fit, ready to run them.
 pub(super) enum Target {
@@ -122,7 +122,6 @@ impl Target {
             } => {
                 devices::refuse_via(device, via, &[Via::Pcie])?;
                 layered::refuse(args, device)?;
-                let nsid = nsid.unwrap_or(NamespaceId::FIRST);
                 let of = (profile, nsid, Way::of(is_real, via));
                 let (target, plan) = EmulatedTarget::prepare(args, file, device, of)?;
                 only_reads(args, &plan)?;
@@ -176,10 +175,11 @@ impl EmulatedTarget {
         args: &Args,
         file: &JobFile,
         device: &str,
-        (name, nsid, way): (&str, NamespaceId, Way),
+        (name, nsid, way): (&str, Option<NamespaceId>, Way),
     ) -> Result<(Self, Plan), Failure> {
         let profile = profiles::load(name, &args.set)?;
-        let info = Drive::new(&profile.config).info().clone();
+        let info = Drive::info_of(&profile.config);
+        let nsid = namespace::of_emulated(device, &info, nsid)?;
         let plan = file
             .plan_on(&info, nsid, args.seed)
             .map_err(Failure::input)?;

@@ -4,13 +4,15 @@ use std::rc::Rc;
 
 use serde_json::json;
 use zonelab_config::units::fmt_size;
-use zonelab_ftl::media::{Media, ZoneUse};
+use zonelab_ftl::media::{Media, Zone, ZoneUse};
 use zonelab_ftl::{Durable, FormatSettings, Shape};
+use zonelab_lab::device::ReportedZone;
+use zonelab_nvme::zns::ZoneState;
 
 use super::ground::Ground;
 use super::{Said, bytes_of, failure, purposes_json, purposes_text, spare, uuid_text};
 use crate::exit::Failure;
-use crate::real_drive;
+use crate::namespace::{self, Loss};
 
 /// Options of `ftl format`.
 #[derive(clap::Args)]
@@ -58,31 +60,36 @@ fn run(ground: &mut Ground, args: &FormatArgs) -> Result<Said, Failure> {
     };
     let shape = Shape::new(ground.info(), &settings);
     let shape = shape.map_err(|error| failure(&ground.name, &error))?;
-    if !args.overwrite {
-        may_destroy(ground, &shape)?;
-    }
+    may_destroy(ground, &shape, args.overwrite)?;
     let uuid = settings.uuid;
     let shape = ground.ask(async move |io| Durable::format(&io, &settings, true).await)?;
     Ok(said(&shape, uuid))
 }
 
-/// Refuses a drive on which zones hold data.
-fn may_destroy(ground: &mut Ground, shape: &Shape) -> Result<(), Failure> {
+/// Says what zones hold that are about to be reset.
+///
+/// # Errors
+/// There is something, and nothing says that it may be lost.
+fn may_destroy(ground: &mut Ground, shape: &Shape, overwrite: bool) -> Result<(), Failure> {
     let of_zones = shape.clone();
     let zones =
         ground.ask(async move |io| Media::new(&io, Rc::new(of_zones), true).report().await)?;
-    let holds_data = |state| !matches!(state, ZoneUse::Empty | ZoneUse::Offline);
-    let used = (0..).zip(&zones).filter(|(_, zone)| holds_data(zone.state));
-    let used: Vec<u32> = used.map(|(number, _)| number).collect();
-    if used.is_empty() {
-        return Ok(());
-    }
-    let (device, count, list) = (&ground.name, used.len(), real_drive::ranges(&used));
-    Err(Failure::usage(format!(
-        "{device}: {count} of {} zones hold data ({list}); say --overwrite if all of it may be \
-         lost",
-        shape.zones
-    )))
+    let reported = |zone: &Zone| ReportedZone {
+        state: match zone.state {
+            // There is nothing in it that could be lost.
+            ZoneUse::Empty | ZoneUse::Offline => ZoneState::EMPTY,
+            ZoneUse::Open => ZoneState::IMPLICITLY_OPENED,
+            ZoneUse::Closed => ZoneState::CLOSED,
+            ZoneUse::Full => ZoneState::FULL,
+            ZoneUse::ReadOnly => ZoneState::READ_ONLY,
+        },
+        written_lbas: zone.written.into(),
+    };
+    let reported: Vec<ReportedZone> = zones.iter().map(reported).collect();
+    let nsid = ground.nsid;
+    let namespace = ground.info().namespace(nsid);
+    let loss = namespace.and_then(|of| Loss::of_zones(nsid, of, &reported, 0..shape.zones));
+    namespace::may_lose(&ground.name, loss, overwrite)
 }
 
 fn said(shape: &Shape, uuid: u128) -> Said {

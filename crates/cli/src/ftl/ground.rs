@@ -13,6 +13,7 @@ use zonelab_store::Options;
 use super::failure;
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
+use crate::namespace::{self, OpenNamespace};
 use crate::real_drive::{self, Drive};
 use crate::{profiles, stores};
 
@@ -81,12 +82,12 @@ impl Ground {
                 devices::refuse(device, "--store", store, served)?;
                 let served = "a drive that is served gets its settings from `zonelab serve --set`";
                 devices::refuse(device, "--set", !args.set.is_empty(), served)?;
-                let drive = devices::connect(real_drive::options(&args.host, address)?)?;
-                let nsid = NamespaceId(drive.controller().nsid());
+                let options = real_drive::options(&args.host, address)?;
+                let opened = OpenNamespace::open(device, &options)?;
                 Ok(Self {
                     name: device.clone(),
-                    nsid,
-                    of: Of::Real(Box::new(drive)),
+                    nsid: opened.nsid,
+                    of: Of::Real(Box::new(opened.drive.0)),
                 })
             }
             Named::Emulated {
@@ -97,6 +98,8 @@ impl Ground {
             } => {
                 devices::refuse_via(device, via, &[])?;
                 let mut config = profiles::load(profile, &args.set)?.config;
+                let info = zonelab_ssd::Drive::info_of(&config);
+                let nsid = namespace::of_emulated(device, &info, nsid)?;
                 let Some(path) = &args.store else {
                     return Err(Failure::usage(format!(
                         "{device}: in memory it would be gone with this command: say --store FILE, \
@@ -110,7 +113,7 @@ impl Ground {
                 let (drive, _) = stores::drive(path, &config, options)?;
                 Ok(Self {
                     name: device.clone(),
-                    nsid: nsid.unwrap_or(NamespaceId::FIRST),
+                    nsid,
                     of: Of::Kept(Kept {
                         drive: Emulated::new(drive),
                         clock: is_real.then(RealClock::new),
@@ -175,7 +178,7 @@ impl Ground {
         let (of, end) = match self.of {
             Of::Real(drive) => {
                 let clock = RealClock::sharing(drive.clock());
-                let mut layer = mount(*drive, &name, settings)?;
+                let mut layer = mount_with(*drive, &name, settings)?;
                 let below = layer.inner_mut().open_queue().map_err(devices::gone)?;
                 let end = match layer.queue(below, DEPTH) {
                     Ok(queue) => run(&mut layer, clock, queue, program).0,
@@ -251,11 +254,19 @@ impl Kept {
     }
 }
 
-/// Mounts the layer on a real drive, in real time.
+/// Mounts the layer on a namespace of a real drive, in real time.
 ///
 /// # Errors
 /// It cannot be mounted, or the drive grants too few queues.
-pub(crate) fn mount(
+pub(crate) fn mount(opened: OpenNamespace, name: &str) -> Result<FtlDevice<Drive>, Failure> {
+    let settings = FtlSettings {
+        nsid: opened.nsid,
+        ..FtlSettings::default()
+    };
+    mount_with(opened.drive.0, name, settings)
+}
+
+fn mount_with(
     mut drive: Drive,
     name: &str,
     settings: FtlSettings,
@@ -290,11 +301,12 @@ pub(crate) fn flush(layer: &mut FtlDevice<Drive>, name: &str) -> Result<(), Fail
     }
 }
 
-/// What is on a real drive, without a write.
+/// What is in a namespace of a real drive, without a write.
 ///
 /// # Errors
 /// As [`Durable::look`].
-pub(crate) fn look(drive: &mut Drive, name: &str, nsid: NamespaceId) -> Result<Look, Failure> {
+pub(crate) fn look(opened: &mut OpenNamespace, name: &str) -> Result<Look, Failure> {
+    let (drive, nsid) = (&mut opened.drive.0, opened.nsid);
     let queue = drive.open_queue().map_err(devices::gone)?;
     let clock = RealClock::sharing(drive.clock());
     let program = async move |io: Io| Durable::look(&io, nsid).await;

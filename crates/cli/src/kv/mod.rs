@@ -21,7 +21,7 @@ use crate::conditions::{self, ConditionArgs};
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::host_state::{self, HostState};
-use crate::{console, files, profiles, results};
+use crate::{console, files, namespace, profiles, results};
 
 /// Options of `kv`.
 #[derive(clap::Args)]
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     seed: u64,
     #[command(flatten)]
     conditions: ConditionArgs,
-    /// The real drive is formatted for the store: what it holds is lost
+    /// The zones of the real drive that the store is in are reset: what they hold is lost
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -116,10 +116,9 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
         } => {
             devices::refuse_via(&args.device, via, &[Via::Pcie])?;
             let mut template = template;
-            if let Some(nsid) = nsid {
-                template.setup.files.namespace = nsid;
-            }
             let profile = profiles::load(profile, &args.set)?;
+            let info = Drive::info_of(&profile.config);
+            template.setup.files.namespace = namespace::of_emulated(&args.device, &info, nsid)?;
             let way = match (is_real, via) {
                 (true, _) => Way::Real,
                 (false, Via::Pcie) => Way::Pcie,

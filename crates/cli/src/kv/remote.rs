@@ -1,32 +1,34 @@
 //! A store on a real drive, in real time.
 
-use zonelab_device::NamespaceId;
 use zonelab_driver::url::Address;
 use zonelab_fronts::kv::Report;
 use zonelab_host::{Clock, CoreId, Reactor, RealClock, StopSignal};
+use zonelab_lab::device::Site as _;
 use zonelab_lab::kv::{KvJob, KvTemplate, Surroundings};
 
 use super::{Args, Progress, destination, finish};
 use crate::devices;
 use crate::exit::{Exit, Failure};
 use crate::host_state::HostState;
+use crate::namespace::{self, Loss, OpenNamespace};
 use crate::results;
 
 pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result<Exit, Failure> {
     let restore = "the store begins on empty zones";
     devices::refuse_making(&args.device, &args.set, &args.conditions, restore)?;
-    if !args.overwrite {
-        return Err(Failure::usage(format!(
-            "{}: the zones are reset for the store, and what they hold is lost: say --overwrite",
-            args.device
-        )));
-    }
     let mut template = template.clone();
-    let mut device = devices::connect(args.host.options(address)?)?;
-    template.setup.files.namespace = NamespaceId(device.controller().nsid());
-    let info = device.info().as_ref().clone();
+    let options = args.host.options(address)?;
+    let mut opened = OpenNamespace::open(&args.device, &options)?;
+    let nsid = opened.nsid;
+    template.setup.files.namespace = nsid;
+    let info = opened.drive.info().clone();
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
     template.check(&info, true).map_err(unfit)?;
+    let (reported, namespace) = (opened.zones()?, opened.info());
+    let zones = template.setup.files.zones.clone().unwrap_or(0..u32::MAX);
+    let loss = Loss::of_zones(nsid, &namespace, &reported, zones);
+    namespace::may_lose(&args.device, loss, args.overwrite)?;
+    let mut device = opened.drive.0;
     let to = destination(args, Report::configuration(&template, None));
     if let Some(to) = &to {
         results::prepare(to)?;

@@ -74,7 +74,11 @@ fn name(fid: FeatureId) -> &'static str {
 
 pub(super) fn get(session: &mut Session, args: &GetArgs) -> Result<String, Failure> {
     let fid = FeatureId(args.feature_id);
-    let nsid = if args.of_namespace { session.nsid } else { 0 };
+    let nsid = if args.of_namespace {
+        session.nsid()?
+    } else {
+        0
+    };
     // Host Identifier: the long form is the only one on a fabric (EXHID).
     let is_hostid = fid == FeatureId::HOST_IDENTIFIER;
     let command = GetFeatures {
@@ -113,7 +117,11 @@ pub(super) fn get(session: &mut Session, args: &GetArgs) -> Result<String, Failu
 
 pub(super) fn set(session: &mut Session, args: &SetArgs) -> Result<String, Failure> {
     let fid = FeatureId(args.feature_id);
-    let nsid = if args.of_namespace { session.nsid } else { 0 };
+    let nsid = if args.of_namespace {
+        session.nsid()?
+    } else {
+        0
+    };
     let command = SetFeatures {
         sv: args.save,
         ..SetFeatures::new(nsid, fid, args.value)

@@ -212,7 +212,10 @@ pub(super) fn namespace(session: &Session) -> Result<String, Failure> {
         }
         return Ok(pretty(&value));
     }
-    let mut text = fields.render(false, &format!("NVME Identify Namespace {}", session.nsid));
+    let mut text = fields.render(
+        false,
+        &format!("NVME Identify Namespace {}", session.nsid()?),
+    );
     for (index, format) in formats(namespace) {
         let in_use = match index == usize::from(namespace.format_index()) {
             true => " (in use)",

@@ -59,7 +59,7 @@ pub(super) fn read(session: &mut Session, args: &ReadArgs) -> Result<String, Fai
         check_transfer(session, bytes)?;
         let entry = Read {
             fua: args.force_unit_access,
-            ..Read::new(session.nsid, slba, blocks)
+            ..Read::new(session.nsid()?, slba, blocks)
         };
         let entry = entry.to_entry().map_err(out_of_range)?;
         let reply = session.io("Read", entry, Transfer::ToHost(buf))?;
@@ -89,7 +89,7 @@ pub(super) fn write(session: &mut Session, args: &WriteArgs) -> Result<String, F
         check_transfer(session, bytes)?;
         let entry = Write {
             fua: args.force_unit_access,
-            ..Write::new(session.nsid, slba, blocks)
+            ..Write::new(session.nsid()?, slba, blocks)
         };
         let entry = entry.to_entry().map_err(out_of_range)?;
         session.io("Write", entry, Transfer::ToController(data))?;
@@ -113,7 +113,7 @@ pub(super) fn flush(session: &mut Session) -> Result<String, Failure> {
 /// Carries out a command that may be longer than the drive takes, and must succeed. Gives
 /// the buffer back.
 fn in_parts(session: &mut Session, what: &'static str, op: Op, data: Buf) -> Result<Buf, Failure> {
-    let nsid = NamespaceId(session.nsid);
+    let nsid = NamespaceId(session.nsid()?);
     session.queue()?;
     let Some(queue) = session.queue.take() else {
         return Ok(data);
@@ -199,7 +199,7 @@ fn lba_bytes(session: &Session) -> Result<u32, Failure> {
 fn is_one_command(session: &Session, slba: u64, bytes: u64) -> Result<bool, Failure> {
     let info = session.controller.info();
     let blocks = bytes / u64::from(lba_bytes(session)?.max(1));
-    let namespace = info.namespace(NamespaceId(session.nsid));
+    let namespace = info.namespace(NamespaceId(session.nsid()?));
     let zoned = namespace.and_then(|namespace| namespace.zoned);
     let is_in_zone = zoned
         .filter(|zoned| !zoned.read_across_zones && zoned.zone_size_lbas > 0)

@@ -111,7 +111,7 @@ pub(super) fn write_zeroes(session: &mut Session, args: &ZeroesArgs) -> Result<S
     let entry = WriteZeroes {
         fua: blocks.force_unit_access,
         deac: *deac,
-        ..WriteZeroes::new(session.nsid, blocks.start_block, blocks.blocks)
+        ..WriteZeroes::new(session.nsid()?, blocks.start_block, blocks.blocks)
     };
     let entry = entry.to_entry().map_err(out_of_range)?;
     session.io("Write Zeroes", entry, Transfer::None)?;
@@ -126,7 +126,7 @@ pub(super) fn write_zeroes(session: &mut Session, args: &ZeroesArgs) -> Result<S
 pub(super) fn verify(session: &mut Session, args: &BlockArgs) -> Result<String, Failure> {
     let entry = Verify {
         fua: args.force_unit_access,
-        ..Verify::new(session.nsid, args.start_block, args.blocks)
+        ..Verify::new(session.nsid()?, args.start_block, args.blocks)
     };
     let entry = entry.to_entry().map_err(out_of_range)?;
     session.io("Verify", entry, Transfer::None)?;
@@ -135,7 +135,7 @@ pub(super) fn verify(session: &mut Session, args: &BlockArgs) -> Result<String, 
 
 pub(super) fn compare(session: &mut Session, args: &CompareArgs) -> Result<String, Failure> {
     let (data, blocks) = io::blocks_of(session, &args.data)?;
-    let entry = Compare::new(session.nsid, args.start_block, blocks);
+    let entry = Compare::new(session.nsid()?, args.start_block, blocks);
     let entry = entry.to_entry().map_err(out_of_range)?;
     session.io("Compare", entry, Transfer::ToController(data))?;
     Ok(io::report(session, "compare", args.start_block, blocks))
@@ -160,7 +160,7 @@ pub(super) fn dsm(session: &mut Session, args: &DsmArgs) -> Result<String, Failu
         ad: args.ad,
         idw: args.idw,
         idr: args.idr,
-        ..DatasetManagement::deallocate(session.nsid, pairs.len() as u16)
+        ..DatasetManagement::deallocate(session.nsid()?, pairs.len() as u16)
     };
     let entry = command.to_entry().map_err(out_of_range)?;
     let transfer = Transfer::ToController(Buf::from(data));
@@ -188,7 +188,7 @@ pub(super) fn copy(session: &mut Session, args: &CopyArgs) -> Result<String, Fai
     }
     let command = CopyCommand {
         fua: args.force_unit_access,
-        ..CopyCommand::new(session.nsid, args.sdlba, pairs.len() as u16)
+        ..CopyCommand::new(session.nsid()?, args.sdlba, pairs.len() as u16)
     };
     let entry = command.to_entry().map_err(out_of_range)?;
     session.io("Copy", entry, Transfer::ToController(Buf::from(data)))?;

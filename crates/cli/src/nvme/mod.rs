@@ -13,6 +13,7 @@ mod media;
 mod raw;
 mod zones;
 
+use zonelab_device::{NamespaceId, NoNamespace};
 use zonelab_driver::url::Address;
 use zonelab_driver::{AnyController, AnyQueue, Controller as _, DriverError, IoQueue as _, Reply};
 use zonelab_nvme::Status;
@@ -20,6 +21,7 @@ use zonelab_nvme::Status;
 use crate::console;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
+use crate::namespace;
 
 /// Options of `nvme`.
 #[derive(clap::Args)]
@@ -46,7 +48,8 @@ struct DeviceArgs {
     /// The drive: tcp://HOST:PORT/NQN?nsid=1, linux:///dev/ng0n1 or pcie://0000:01:00.0?nsid=1
     #[arg(long, short = 'd', value_name = "URL", global = true)]
     device: Option<String>,
-    /// Namespace, instead of the one in the URL
+    /// Namespace, instead of the one in the URL; one of the two has to name it if the drive
+    /// has several
     #[arg(long, short = 'n', value_name = "NSID", global = true)]
     namespace_id: Option<u32>,
     #[command(flatten)]
@@ -183,7 +186,8 @@ struct Session {
     controller: AnyController,
     queue: Option<AnyQueue>,
     address: Address,
-    nsid: u32,
+    /// The namespace that the command line names.
+    named: Option<NamespaceId>,
     json: bool,
 }
 
@@ -205,27 +209,40 @@ impl Session {
         }
         let options = args.host.options(address.clone())?;
         let controller = AnyController::connect(options).map_err(failure)?;
-        let nsid = args.namespace_id.unwrap_or(controller.nsid());
+        let named = args.namespace_id.map(NamespaceId);
         Ok(Self {
+            named: named.or(controller.named()),
             controller,
             queue: None,
             address,
-            nsid,
             json: args.is_json(),
         })
     }
 
-    /// The namespace of the command line.
+    /// The namespace of the command line, or the only one.
     ///
     /// # Errors
-    /// The controller does not have it.
+    /// The controller does not have it, or has several and none is named.
     fn namespace(&self) -> Result<&zonelab_driver::Namespace, Failure> {
-        let namespace = self.controller.identity().namespace(self.nsid);
-        namespace.ok_or_else(|| {
-            let (nsid, address) = (self.nsid, &self.address);
-            let error = anyhow::anyhow!("{address} has no active namespace {nsid}");
-            Failure::new(Exit::Device, error)
-        })
+        let identity = self.controller.identity();
+        // Not all that there are have a place among those that workloads plan with.
+        let named = self.named.and_then(|nsid| identity.namespace(nsid.0));
+        if let Some(namespace) = named {
+            return Ok(namespace);
+        }
+        let (device, info) = (self.address.to_string(), self.controller.info());
+        let refused = |why: NoNamespace| namespace::refusal(&device, info, &why, |_| None);
+        let nsid = info.choose(self.named).map_err(refused)?;
+        let chosen = identity.namespace(nsid.0);
+        chosen.ok_or_else(|| refused(NoNamespace::None))
+    }
+
+    /// Its identifier.
+    ///
+    /// # Errors
+    /// As [`Self::namespace`].
+    fn nsid(&self) -> Result<u32, Failure> {
+        Ok(self.namespace()?.nsid)
     }
 
     /// The I/O queue, opened at the first use.

@@ -55,8 +55,14 @@ const TO_DRIVE: u8 = 0b01;
 const FROM_DRIVE: u8 = 0b10;
 
 impl Args {
-    fn entry(&self, nsid: u32) -> SubmissionEntry {
-        SubmissionEntry {
+    fn entry(&self, session: &Session) -> Result<SubmissionEntry, Failure> {
+        // Whoever names one means it, whether or not it is there.
+        let nsid = match (self.no_namespace, session.named) {
+            (true, _) => 0,
+            (false, Some(nsid)) => nsid.0,
+            (false, None) => session.nsid()?,
+        };
+        Ok(SubmissionEntry {
             cdw2: self.cdw2.into(),
             cdw3: self.cdw3.into(),
             cdw10: self.cdw10.into(),
@@ -65,11 +71,8 @@ impl Args {
             cdw13: self.cdw13.into(),
             cdw14: self.cdw14.into(),
             cdw15: self.cdw15.into(),
-            ..SubmissionEntry::new(self.opcode).with_nsid(match self.no_namespace {
-                true => 0,
-                false => nsid,
-            })
-        }
+            ..SubmissionEntry::new(self.opcode).with_nsid(nsid)
+        })
     }
 
     /// The data, in the direction that the opcode names.
@@ -136,14 +139,14 @@ fn check_blocks(session: &Session, args: &Args, bytes: usize) -> Result<(), Fail
 pub(super) fn io(session: &mut Session, args: &Args) -> Result<String, Failure> {
     let transfer = args.transfer(session)?;
     check_blocks(session, args, transfer.len())?;
-    let entry = args.entry(session.nsid);
+    let entry = args.entry(session)?;
     let reply = session.io("the I/O command", entry, transfer)?;
     show(session, args, reply)
 }
 
 pub(super) fn admin(session: &mut Session, args: &Args) -> Result<String, Failure> {
     let transfer = args.transfer(session)?;
-    let entry = args.entry(session.nsid);
+    let entry = args.entry(session)?;
     let what = "the admin command";
     let reply = session.controller.admin(what, entry, transfer);
     let reply = reply.and_then(|reply| reply.ok(what)).map_err(failure)?;

@@ -258,10 +258,10 @@ fn send_with(
     let entry = ZoneManagementSend {
         select_all: args.all,
         zsaso,
-        ..ZoneManagementSend::new(session.nsid, slba, action)
+        ..ZoneManagementSend::new(session.nsid()?, slba, action)
     };
     session.io(name, entry.to_entry(), Transfer::None)?;
-    let (nsid, all) = (session.nsid, args.all);
+    let (nsid, all) = (session.nsid()?, args.all);
     Ok(match session.json {
         true => pretty(&json!({ "command": name, "slba": slba, "all": all, "nsid": nsid })),
         false => {
@@ -275,7 +275,7 @@ fn send_with(
 }
 
 fn flush(session: &mut Session, args: &FlushArgs) -> Result<String, Failure> {
-    let (nsid, lba, name) = (session.nsid, args.lba, "zns-zrwa-flush-zone");
+    let (nsid, lba, name) = (session.nsid()?, args.lba, "zns-zrwa-flush-zone");
     let entry = ZoneManagementSend::new(nsid, lba, ZoneSendAction::ZRWA_FLUSH);
     session.io(name, entry.to_entry(), Transfer::None)?;
     Ok(match session.json {
@@ -322,7 +322,7 @@ fn append(session: &mut Session, args: &AppendArgs) -> Result<String, Failure> {
     let missing = || Failure::usage("which zone? Give --start-lba or --zone".to_owned());
     let zslba = start.ok_or_else(missing)?;
     let (data, blocks) = io::blocks_of(session, &args.data)?;
-    let entry = ZoneAppend::new(session.nsid, zslba, blocks);
+    let entry = ZoneAppend::new(session.nsid()?, zslba, blocks);
     let entry = entry.to_entry().map_err(out_of_range)?;
     let reply = session.io("Zone Append", entry, Transfer::ToController(data))?;
     let lba = reply.entry.result();
@@ -351,7 +351,7 @@ fn report(session: &mut Session, args: &ReportArgs) -> Result<String, Failure> {
         let receive = ZoneManagementReceive {
             filter: args.state.filter(),
             partial: true,
-            ..ZoneManagementReceive::new(session.nsid, slba, bytes as u64 / 4)
+            ..ZoneManagementReceive::new(session.nsid()?, slba, bytes as u64 / 4)
         };
         let entry = receive.to_entry().map_err(out_of_range)?;
         let transfer = Transfer::ToHost(Buf::zeroed(bytes));

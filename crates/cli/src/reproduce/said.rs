@@ -16,12 +16,8 @@ fn failures(finished: &[Finished]) -> Vec<String> {
         .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))
         .map(|(result, failure)| {
             format!(
-                "{}, {}: job \"{}\" ended: a {} failed: {}",
-                result.series,
-                result.x.text,
-                failure.job,
-                failure.kind.name(),
-                failure.status
+                "{}, {}: job \"{}\" ended by a failure: {}",
+                result.series, result.x.text, failure.job, failure.failed
             )
         })
         .collect()

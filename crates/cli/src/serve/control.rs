@@ -57,7 +57,9 @@ pub(crate) enum Request {
     ClearFaults {},
     /// Zones fail now.
     FailZones {
-        namespace: u32,
+        /// The only one if it is missing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<u32>,
         /// First and last zone of each range, counted from the start of the
         /// namespace.
         zones: Vec<(u32, u32)>,
@@ -164,8 +166,11 @@ fn carry_out(drive: &mut Served, now: Nanos, request: Request) -> Result<Value, 
             if ranges.iter().any(|range| range.is_empty()) || ranges.is_empty() {
                 return Err("no zones: give the first and the last of each range".to_owned());
             }
+            let info = drive.drive().drive().info();
+            let namespace = info.choose(namespace.map(NamespaceId));
+            let namespace = namespace.map_err(|why| why.to_string())?;
             drive
-                .fail_zones(now, NamespaceId(namespace), &ranges, to)
+                .fail_zones(now, namespace, &ranges, to)
                 .map_err(|error| error.to_string())?;
             Ok(json!({ "failed": ranges.into_iter().flatten().count() }))
         }
@@ -399,7 +404,7 @@ mod tests {
             Request::RemoveFault { id: 3 },
             Request::ClearFaults {},
             Request::FailZones {
-                namespace: 1,
+                namespace: None,
                 zones: vec![(3, 4)],
                 state: FailedState::ReadOnly,
             },
@@ -416,7 +421,7 @@ mod tests {
         }
         let fixed = br#"{"schema":1,"request":"fail-zones","namespace":2,"zones":[[0,3]],"state":"offline"}"#;
         let request = Request::FailZones {
-            namespace: 2,
+            namespace: Some(2),
             zones: vec![(0, 3)],
             state: FailedState::Offline,
         };

@@ -5,14 +5,17 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use zonelab_config::units::fmt_size;
-use zonelab_device::NamespaceId;
+use zonelab_device::{DeviceInfo, NamespaceId};
 use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
+use zonelab_lab::device::{ReportedZone, zones_of};
 use zonelab_live::layer::{FtlLayer, LayerSettings, LayerState};
+use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::faults::FaultyDrive;
 
 use crate::exit::Failure;
 use crate::ftl;
+use crate::namespace::{self, Loss};
 
 /// Options about the layer.
 #[derive(clap::Args)]
@@ -24,6 +27,9 @@ pub(super) struct LayerArgs {
     /// Format the drive for the layer, whatever is on it: all of that is lost
     #[arg(long, requires = "ftl")]
     ftl_format: bool,
+    /// The zoned namespace that the layer is on [default: the only zoned one]
+    #[arg(long, value_name = "NSID", requires = "ftl")]
+    ftl_namespace: Option<u32>,
     /// Of a format: data blocks beyond those that hosts see, as a share of the latter. 1% to
     /// 1000%
     #[arg(long, value_name = "PERCENT", requires = "ftl", value_parser = ftl::share)]
@@ -90,13 +96,12 @@ impl LayerArgs {
                 "--ftl with --data none: the layer keeps its map on the drive".to_owned(),
             ));
         }
-        let mut zoned = (1..).zip(&drive.drive().info().namespaces);
-        let Some((nsid, _)) = zoned.find(|(_, of)| of.zoned.is_some()) else {
-            return Err(Failure::usage(format!(
-                "--ftl: {profile} has no zoned namespace"
-            )));
-        };
-        let settings = self.settings(NamespaceId(nsid))?;
+        let nsid = self.namespace(profile, drive.drive().info())?;
+        if self.ftl_format {
+            // Whoever asks for it has said that what is there may be lost.
+            namespace::may_lose(profile, loss(drive.drive(), nsid), true)?;
+        }
+        let settings = self.settings(nsid)?;
         let mut layer =
             FtlLayer::start(drive, settings).map_err(|error| refusal(profile, &error))?;
         if let Some(path) = &self.ftl_log {
@@ -107,6 +112,24 @@ impl LayerArgs {
             })?;
         }
         Ok(Some(layer))
+    }
+
+    /// The zoned namespace that the layer is on.
+    ///
+    /// # Errors
+    /// There is none, or there are several and none is named.
+    fn namespace(&self, profile: &str, info: &DeviceInfo) -> Result<NamespaceId, Failure> {
+        let mut info = info.clone();
+        for of in info.namespaces.iter_mut().filter(|of| of.zoned.is_none()) {
+            of.size_lbas = 0;
+        }
+        if info.present().next().is_none() {
+            return Err(Failure::usage(format!(
+                "--ftl: {profile} has no zoned namespace"
+            )));
+        }
+        let named = self.ftl_namespace.map(NamespaceId);
+        namespace::of_emulated(&format!("--ftl-namespace: {profile}"), &info, named)
     }
 
     fn settings(&self, nsid: NamespaceId) -> Result<LayerSettings, Failure> {
@@ -145,6 +168,14 @@ impl LayerArgs {
             queues: self.ftl_queues,
         })
     }
+}
+
+/// What a format of the layer destroys on an emulated drive.
+fn loss(drive: &Drive, nsid: NamespaceId) -> Option<Loss> {
+    let mine = drive.config().zones_of(nsid)?;
+    let reported: Vec<ReportedZone> = zones_of(drive, mine);
+    let namespace = drive.info().namespace(nsid)?;
+    Loss::of_zones(nsid, namespace, &reported, 0..u32::MAX)
 }
 
 /// A share of the map, in percent.

@@ -246,7 +246,11 @@ fn what_cannot_be_characterised_is_refused_before_anything_runs() {
             2,
             "it is named twice",
         ),
-        (&["--device", "small.toml?nsid=2"], 2, "leave out nsid"),
+        (
+            &["--device", "small.toml?nsid=2"],
+            2,
+            "there is no namespace 2",
+        ),
         (&["--device", "small.toml?via=ftl"], 2, "leave out via="),
         (&["--device", "/dev/nvme0n1"], 2, "linux:///dev/nvme0n1"),
         (

@@ -127,13 +127,21 @@ fn experiments_run_under_faults_into_results_of_their_own() {
     let stderr = String::from_utf8_lossy(&forced.stderr);
     assert_eq!(forced.status.code(), Some(5), "{stderr}");
     assert!(
-        stderr.contains("a read failed: Zone Is Offline"),
+        stderr.contains(" of namespace 1: Zone Is Offline (0x1bb)"),
         "{stderr}"
     );
     let points = std::fs::read_to_string(scratch.0.join("r/points.json")).unwrap();
     let points: Value = serde_json::from_str(&points).unwrap();
     let failure = &points["points"][0]["failures"][0];
     assert_eq!(failure["status"], "Zone Is Offline (0x1bb)");
+    assert_eq!(
+        (&failure["kind"], &failure["namespace"]),
+        (&"read".into(), &1.into())
+    );
+    assert!(
+        failure["zone"].is_u64() && failure["lba"].is_u64(),
+        "{failure}"
+    );
     let report = std::fs::read_to_string(scratch.0.join("r/report.html")).unwrap();
     assert!(
         report.contains("--faults offline.toml"),

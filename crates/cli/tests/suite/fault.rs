@@ -340,7 +340,7 @@ fn zones_fail_and_the_drive_says_so() {
     );
     let (_, message) = it.refused(&["zone", "0", "--namespace", "2", "--state", "offline"]);
     assert!(
-        message.contains("there is no namespace 2: the drive has 1"),
+        message.contains("there is no namespace 2; there is 1"),
         "{message}"
     );
 }

@@ -375,7 +375,6 @@ fn jobs_that_do_not_fit_the_drive_are_refused() {
             url.clone(),
             "the device has 48 zones",
         ),
-        ("[a]\nrw=read\n", format!("{url}?nsid=2"), "no namespace 2"),
     ] {
         scratch.write("job.fio", text);
         let output = scratch.fio(&["job.fio", "--device", &device]);

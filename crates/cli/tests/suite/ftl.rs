@@ -283,7 +283,7 @@ fn what_cannot_be_done_is_refused() {
     );
     let second = format!("{PROFILE}?nsid=2");
     let second = ["ftl", "info", "--store", "drive", "--device", &second];
-    refused(&scratch, &[&second], 3, "there is no namespace 2");
+    refused(&scratch, &[&second], 2, "there is no namespace 2");
 }
 
 const JOBS: &str = "

@@ -111,15 +111,6 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
         2,
         "linux:///dev/nvme0n1",
     );
-    refused(
-        &[
-            "ycsb-a",
-            "--device",
-            "tcp://127.0.0.1:1/nqn.2014-08.org.x:y",
-        ],
-        2,
-        "--overwrite",
-    );
     let nobody = "tcp://127.0.0.1:1/nqn.2014-08.org.x:y";
     let on_nobody = ["ycsb-a", "--overwrite", "--device", nobody];
     refused(&on_nobody, 5, "no connection to 127.0.0.1:1");
@@ -130,8 +121,8 @@ fn what_is_wrong_is_said_with_what_would_be_right() {
     );
     refused(
         &["ycsb-a", "--device", "confznspp?nsid=2"],
-        3,
-        "namespace 2",
+        2,
+        "there is no namespace 2",
     );
 }
 

@@ -24,6 +24,7 @@ mod ftl;
 mod idle;
 mod keys;
 mod kv;
+mod namespaces;
 mod nvme;
 mod nvme_commands;
 mod pages;

@@ -96,8 +96,8 @@ fn failures_are_named_and_have_their_exit_codes() {
     );
     let (code, message) = refusal(&scratch, &["id-ns", "-n", "2", "--device", &url]);
     assert_eq!(
-        (code, message.contains("no active namespace 2")),
-        (5, true),
+        (code, message.contains("there is no namespace 2")),
+        (2, true),
         "{message}"
     );
     let (code, message) = refusal(&scratch, &["zns", "open-zone", "--device", &url]);

@@ -328,7 +328,13 @@ fn what_only_emulated_drives_have_is_refused_by_name() {
             2,
             &["series \"beside\"", "scheduler"],
         ),
-        ("plain", "confznspp?nsid=2", &[], 2, &["job.0.namespace=2"]),
+        (
+            "plain",
+            "confznspp?nsid=2",
+            &[],
+            2,
+            &["there is no namespace 2", "nsid=1: zoned"],
+        ),
     ];
     are_refused(&scratch, &cases);
 }

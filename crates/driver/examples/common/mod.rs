@@ -112,8 +112,8 @@ pub(crate) fn on_real(
         Address::Linux(address) => AnyOptions::Linux(LinuxOptions::new(address)),
         Address::Pcie(address) => AnyOptions::Pcie(Box::new(LocalOptions::new(address))),
     };
-    let controller = AnyController::connect(options)?;
-    let nsid = NamespaceId(controller.nsid());
+    let mut controller = AnyController::connect(options)?;
+    let nsid = controller.open_namespace()?;
     let mut device = DriverDevice::new(controller)?;
     let (queue, clock) = (Box::new(device.open_queue()?), device.clock());
     let device = Rc::new(RefCell::new(device));

@@ -246,12 +246,8 @@ impl QueuePair for LinuxQueue {
             return Err(Rejected { reason, data });
         }
         let given = data.as_ref().map(|buf| buf.len());
-        let prepared = match command.nsid.0 == self.node.nsid {
-            true => Prepared::new(&self.info, &command, given),
-            // The node is that of one namespace.
-            false => Err(Status::INVALID_NAMESPACE_OR_FORMAT),
-        };
-        let prepared = match prepared {
+        // What is known of the device is the namespace of the node alone.
+        let prepared = match Prepared::new(&self.info, &command, given) {
             Ok(prepared) => prepared,
             Err(status) => {
                 self.complete_locally(tag, status, 0, data);

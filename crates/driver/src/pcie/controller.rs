@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonelab_device::{Buf, DeviceInfo};
+use zonelab_device::{Buf, DeviceInfo, NamespaceId};
 use zonelab_nvme::command::{
     CreateIoCompletionQueue, CreateIoSubmissionQueue, DeleteIoQueue, DoorbellBufferConfig,
     Identify, SetFeatures,
@@ -237,6 +237,15 @@ impl<F: Function> PcieController<F> {
         queue.set_info(Arc::clone(&self.info));
         self.first_queue = Some(queue);
         Ok(())
+    }
+
+    /// Queues that are opened from now on are for this namespace alone: they show no other,
+    /// and take commands for no other.
+    pub fn confine(&mut self, nsid: NamespaceId) {
+        self.info = Arc::new(self.info.only(nsid));
+        if let Some(queue) = &mut self.first_queue {
+            queue.set_info(Arc::clone(&self.info));
+        }
     }
 
     /// What workloads plan with.

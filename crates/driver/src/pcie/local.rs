@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use zonelab_device::{
-    Buf, Command, Completion, DeviceInfo, Monotonic, Nanos, QueueId, QueuePair, Rejected, Tag,
+    Buf, Command, Completion, DeviceInfo, Monotonic, NamespaceId, Nanos, QueueId, QueuePair,
+    Rejected, Tag,
 };
 use zonelab_nvme::queue::SubmissionEntry;
 
@@ -168,7 +169,7 @@ impl Function for LocalFunction {
 pub struct LocalController {
     controller: RecoveringController<LocalFunction>,
     clock: Monotonic,
-    nsid: u32,
+    nsid: Option<u32>,
     look_at: Nanos,
 }
 
@@ -198,10 +199,15 @@ impl LocalController {
         })
     }
 
-    /// The namespace that commands are for if nobody says otherwise.
+    /// The namespace that its address names.
     #[must_use]
-    pub const fn nsid(&self) -> u32 {
+    pub const fn nsid(&self) -> Option<u32> {
         self.nsid
+    }
+
+    /// Queues that are opened from now on are for this namespace alone.
+    pub fn confine(&mut self, nsid: NamespaceId) {
+        self.controller.get_mut().confine(nsid);
     }
 }
 

@@ -388,9 +388,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
         zonelab: JobExtra {
             threads: entry.threads,
             failed_ios: entry.errors,
-            first_error: entry
-                .first_error
-                .map(|(kind, status)| format!("{}: {status}", kind.name())),
+            first_error: entry.first_error.map(|failed| failed.to_string()),
             cleared_zones: entry.cleared_zones,
             ended_zones: entry.ended_zones,
             flushes: entry.flushes,

@@ -108,13 +108,9 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
     for warning in entry.warnings() {
         let _ = writeln!(text, "     warning    : {warning}");
     }
-    if let Some((kind, status)) = entry.first_error {
+    if let Some(first) = entry.first_error {
         let failed = entry.errors;
-        let _ = writeln!(
-            text,
-            "     failed     : {failed}, first a {}: {status}",
-            kind.name()
-        );
+        let _ = writeln!(text, "     failed     : {failed}, first {first}");
     }
     if entry.stuck > 0 {
         let _ = writeln!(

@@ -8,9 +8,8 @@ use zonelab_host::workload::directed::{DirectedWork, Direction};
 use zonelab_host::workload::latency::TooLate;
 use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
-use zonelab_host::workload::{JobSpec, Verified};
+use zonelab_host::workload::{FailedCommand, JobSpec, Verified};
 use zonelab_lab::idle::{BUFFERED, LEAST_SHARE, grouped, why};
-use zonelab_nvme::Status;
 use zonelab_ssd::faults::LostCompletions;
 
 use super::run::{FioRun, ThreadResult};
@@ -87,7 +86,7 @@ pub struct Entry<'a> {
     /// Failed operations.
     pub errors: u64,
     /// The first of them.
-    pub first_error: Option<(OpKind, Status)>,
+    pub first_error: Option<FailedCommand>,
     /// The first latency that was longer than it may be.
     pub too_late: Option<TooLate>,
     /// A thread was ended since its operations took no time.

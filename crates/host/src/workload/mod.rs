@@ -42,7 +42,7 @@ use contents::Contents;
 use latency::LatencyGoals;
 use record::Recording;
 
-pub use job::{AT_ONCE, JobResult, Shared, Verified, WorkloadJob, WrongBlock};
+pub use job::{AT_ONCE, FailedCommand, JobResult, Shared, Verified, WorkloadJob, WrongBlock};
 pub use source::slice_of;
 pub use work::{Fill, ReadWork, Work, WriteWork};
 

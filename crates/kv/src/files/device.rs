@@ -162,12 +162,23 @@ impl Device {
         if answer.status.is_success() {
             return Ok(answer);
         }
-        Err(FilesError::Command {
+        Err(self.failed(action, (zone, block), answer.status))
+    }
+
+    /// A command failed at a block of a zone.
+    pub(super) fn failed(
+        &self,
+        action: &'static str,
+        (zone, block): (u32, u64),
+        status: Status,
+    ) -> FilesError {
+        FilesError::Command {
             action,
+            namespace: self.nsid.0,
             zone,
             lba: self.lba_of(zone, block),
-            status: answer.status,
-        })
+            status,
+        }
     }
 
     /// Makes what was written durable.

@@ -107,10 +107,12 @@ pub enum FilesError {
         keeps_data: bool,
     },
     /// A command failed.
-    #[error("{action} at zone {zone}, block {lba}: {status}")]
+    #[error("{action} at LBA {lba:#x}, zone {zone} of namespace {namespace}: {status}")]
     Command {
         /// What it did: `write`, `read`, `flush`, `reset`, `finish`, `close`, `open`, `report`.
         action: &'static str,
+        /// The namespace.
+        namespace: u32,
         /// The zone, counted from the start of the namespace.
         zone: u32,
         /// First block, counted from the start of the namespace.

@@ -193,12 +193,8 @@ impl Log {
             return Ok(());
         }
         // Power may have been lost before the flush, and the batch with it.
-        Err(FilesError::Command {
-            action: "flush",
-            zone,
-            lba: shape.start_of(zone),
-            status: Status::ABORTED_BY_HOST,
-        })
+        let status = Status::ABORTED_BY_HOST;
+        Err(self.device.failed("flush", (zone, 0), status))
     }
 
     /// Goes on in the next zone that can be written. `last` is why the present

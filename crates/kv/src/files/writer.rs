@@ -349,12 +349,8 @@ impl Writer {
                 Ok(())
             }
             Ok(answer) => {
-                let failed = FilesError::Command {
-                    action: "write",
-                    zone: write.zone,
-                    lba: inner.device.shape.start_of(write.zone) + write.block,
-                    status: answer.status,
-                };
+                let at = (write.zone, write.block);
+                let failed = inner.device.failed("write", at, answer.status);
                 self.retry(write, answer.data, failed).await
             }
             Err(reason) => {

@@ -474,6 +474,7 @@ fn a_read_that_fails_says_where() {
     });
     let failed = FilesError::Command {
         action: "read",
+        namespace: 1,
         zone: 3,
         lba: 480,
         status: Status::UNRECOVERED_READ_ERROR,

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use zonelab_device::{Device, DeviceInfo, Nanos, QueueId};
+use zonelab_device::{Device, DeviceInfo, NamespaceId, Nanos, QueueId};
 use zonelab_ftl::{FtlDevice, FtlSettings, Shape, Start};
 use zonelab_host::block::MergeCount;
 use zonelab_host::{Rng, VirtualClock};
@@ -28,13 +28,17 @@ pub(crate) struct OverFtl {
     ready_at: Nanos,
 }
 
-/// What jobs see of a drive with the layer on it.
+/// What jobs see of a drive with the layer on a namespace of it.
 ///
 /// # Errors
 /// It has no such zones, or not enough, or a setting is out of its range: a text that says
 /// so.
-pub(crate) fn seen_through(info: &DeviceInfo, ftl: &FtlTemplate) -> Result<DeviceInfo, String> {
-    let shape = Shape::new(info, &ftl.format()).map_err(|error| format!("ftl: {error}"))?;
+pub(crate) fn seen_through(
+    info: &DeviceInfo,
+    ftl: &FtlTemplate,
+    nsid: NamespaceId,
+) -> Result<DeviceInfo, String> {
+    let shape = Shape::new(info, &ftl.format(nsid)).map_err(|error| format!("ftl: {error}"))?;
     Ok(zonelab_ftl::device::info_of(info, &shape))
 }
 
@@ -52,7 +56,7 @@ impl OverFtl {
     ) -> Result<Self, String> {
         let rng = Rng::new(settings.seed, 1);
         let queue = drive.open_queue(UPKEEP_DEPTH, costs, rng);
-        let start = Start::Format(ftl.format());
+        let start = Start::Format(ftl.format(settings.nsid));
         let clock = VirtualClock::default();
         let started = FtlDevice::start(drive.clone(), clock, queue, start, settings);
         let (device, ready_at) = started.map_err(|error| format!("ftl: {error}"))?;

@@ -63,17 +63,23 @@ pub fn saved_zones(
         ..config.clone()
     };
     let drive = snapshot::restore(&config, snapshot).map_err(|error| error.to_string())?;
+    Ok(zones_of(&drive, mine))
+}
+
+/// The zones `mine` of an emulated drive.
+#[must_use]
+pub fn zones_of(drive: &Drive, mine: Range<u32>) -> Vec<ReportedZone> {
     let zones = drive.zones();
     let zone = |zone| ReportedZone {
         state: zones.state(zone),
         written_lbas: match zones.state(zone) {
             ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => {
-                config.zones.capacity_lbas
+                drive.config().zones.capacity_lbas
             }
             _ => zones.written_lbas(zone),
         },
     };
-    Ok(mine.map(ZoneId).map(zone).collect())
+    mine.map(ZoneId).map(zone).collect()
 }
 
 /// Asks a device for the zones of a namespace.

@@ -1,6 +1,7 @@
 //! `[ftl]`: the flash translation layer of the host, for series with `via = "ftl"`.
 
 use zonelab_config::{Item, Reported, Table, units};
+use zonelab_device::NamespaceId;
 use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
 
 /// Identifies what experiments format: drives of points are new, so that no two meet.
@@ -71,11 +72,12 @@ impl FtlTemplate {
             .collect()
     }
 
-    /// How the drive is formatted.
+    /// How a namespace of the drive is formatted.
     #[must_use]
-    pub fn format(&self) -> FormatSettings {
+    pub fn format(&self, nsid: NamespaceId) -> FormatSettings {
         let defaults = FormatSettings::new(UUID);
         FormatSettings {
+            nsid,
             spare: self
                 .spare_ppm
                 .map_or(defaults.spare, |ppm| f64::from(ppm) / 1e6),

@@ -147,8 +147,8 @@ pub struct JobTemplate {
     pub work: WorkTemplate,
     /// Number of threads.
     pub threads: u32,
-    /// The namespace it works on.
-    pub namespace: NamespaceId,
+    /// The namespace that it names; `None`: it works in that of its point.
+    pub namespace: Option<NamespaceId>,
     /// Zones of all threads together, counted within the namespace.
     pub zones: Range<u32>,
     /// Zones of each thread; `None`: an equal share.
@@ -202,8 +202,8 @@ impl fmt::Debug for JobTemplate {
         text.field("name", name);
         text.field("work", work);
         text.field("threads", threads);
-        if *namespace != NamespaceId::FIRST {
-            text.field("namespace", namespace);
+        if let Some(namespace) = namespace.filter(|nsid| *nsid != NamespaceId::FIRST) {
+            text.field("namespace", &namespace);
         }
         text.field("zones", zones);
         text.field("zones_per_thread", zones_per_thread);
@@ -222,6 +222,22 @@ impl fmt::Debug for JobTemplate {
             text.field("command_bytes", bytes);
         }
         text.finish()
+    }
+}
+
+impl JobTemplate {
+    /// The namespace that it works in.
+    #[must_use]
+    pub fn nsid(&self) -> NamespaceId {
+        self.namespace.unwrap_or(NamespaceId::FIRST)
+    }
+
+    /// Lets it work in a namespace.
+    pub(crate) fn set_namespace(&mut self, nsid: NamespaceId) {
+        self.namespace = Some(nsid);
+        if let WorkTemplate::Kv(kv) = &mut self.work {
+            kv.setup.files.namespace = nsid;
+        }
     }
 }
 

@@ -246,7 +246,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         });
     }
     let namespace = table.u32("namespace").within(1..=NamespaceConfig::MAX);
-    let namespace = namespace.or(NamespaceId::FIRST.0).map(NamespaceId);
+    let namespace = namespace.optional().map(|nsid| nsid.map(NamespaceId));
     let says_kv = table.get("work", |item| Ok(item.is_text("kv"))).or(false);
     if says_kv? || table.table("kv").is_present() {
         return kv_job(table, name?, namespace?, stack);
@@ -333,7 +333,7 @@ fn command(table: &Table<'_>) -> Result<Option<CommandSize>, Reported> {
 fn kv_job(
     table: &Table<'_>,
     name: String,
-    namespace: NamespaceId,
+    namespace: Option<NamespaceId>,
     stack: &StackModel,
 ) -> Result<JobTemplate, Reported> {
     let work = table.choice("work", &[("kv", ())]).required();
@@ -344,7 +344,7 @@ fn kv_job(
     let kv = crate::kv::kv(&table.table("kv"));
     work?;
     let (mut kv, zones) = (kv?, zones?);
-    kv.setup.files.namespace = namespace;
+    kv.setup.files.namespace = namespace.unwrap_or(NamespaceId::FIRST);
     kv.setup.files.zones.clone_from(&zones);
     Ok(JobTemplate {
         name,
@@ -573,7 +573,7 @@ impl JobTemplate {
             name: String::new(),
             work: WorkTemplate::Read { random: true },
             threads: 1,
-            namespace: NamespaceId::FIRST,
+            namespace: None,
             zones: 0..1,
             zones_per_thread: None,
             queue_depth: 1,

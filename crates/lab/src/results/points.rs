@@ -106,8 +106,12 @@ pub fn point_json(experiment: &str, result: &PointResult, seed: u64) -> Value {
     // Only where there can be any: without faults, a failure ends the run.
     if result.faults_struck > 0 || !result.failures.is_empty() {
         let failure = |failure: &JobFailure| {
-            let JobFailure { job, kind, status } = failure;
-            json!({ "job": job, "kind": kind.name(), "status": status.to_string() })
+            let JobFailure { job, failed } = failure;
+            json!({
+                "job": job, "kind": failed.name(), "status": failed.status.to_string(),
+                "namespace": failed.namespace.0, "zone": failed.zone.map(|zone| zone.0),
+                "lba": failed.lba.map(|lba| lba.0),
+            })
         };
         point["faults_struck"] = json!(result.faults_struck);
         point["failures"] = result.failures.iter().map(failure).collect();

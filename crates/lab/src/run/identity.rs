@@ -19,6 +19,7 @@ impl Point {
             experiment,
             series,
             x,
+            namespace: _, // in the jobs: below
             trace: _,
             slowest: _,
             watch: _,

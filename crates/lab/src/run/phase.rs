@@ -78,11 +78,8 @@ impl PhaseEnd {
         }
         let failures: Vec<JobFailure> = jobs.iter().filter_map(failure).collect();
         if let (false, Some(failure)) = (has_faults, failures.first()) {
-            let JobFailure { job, kind, status } = failure;
-            return Err(format!(
-                "a {} of job \"{job}\" failed: {status}",
-                kind.name()
-            ));
+            let JobFailure { job, failed } = failure;
+            return Err(format!("job \"{job}\" failed: {failed}"));
         }
         let mut of_phase = PhaseMeasured {
             operations: jobs.iter().map(|job| job.operations).sum(),
@@ -317,10 +314,8 @@ fn check_time(jobs: &[JobResult]) -> Result<(), String> {
 
 /// How a job failed, if it did.
 fn failure(job: &JobResult) -> Option<JobFailure> {
-    let (kind, status) = job.first_error?;
     Some(JobFailure {
         job: job.name.clone(),
-        kind,
-        status,
+        failed: job.first_error?,
     })
 }

@@ -205,7 +205,10 @@ impl Preparation {
         };
         run_alone(site, 1, &mut job, interrupt)?;
         match job.failed {
-            Some((zone, status)) => Err(format!("resetting zone {zone} failed: {status}")),
+            Some((zone, status)) => Err(format!(
+                "resetting zone {zone} of namespace {} failed: {status}",
+                nsid.0
+            )),
             None if job.done < job.zones.len() => Err("resetting zones did not end".to_owned()),
             None => Ok(()),
         }
@@ -247,9 +250,10 @@ fn fill_zones<S: Site>(
     let mut job = WorkloadJob::new(spec, &info, Rng::new(0, 0), shared);
     run_alone(site, FILL_DEPTH, &mut job, interrupt)?;
     let has_ended = job.has_ended();
-    let of = format!("filling zones {} to {}", zones.start, zones.end - 1);
+    let (first, last) = (zones.start, zones.end - 1);
+    let of = format!("filling zones {first} to {last} of namespace {}", nsid.0);
     match job.into_result().first_error {
-        Some((kind, status)) => Err(format!("{of}: a {} failed: {status}", kind.name())),
+        Some(failed) => Err(format!("{of}: failed: {failed}")),
         None if !has_ended => Err(format!("{of} did not end")),
         None => Ok(()),
     }

@@ -62,8 +62,7 @@ pub fn run_point_in_real_time(
     let before = drive.with_drive(|drive| drive.totals());
     let limits = RecordLimits::zones_only(ZONE_HISTORY_LIMIT);
     drive.with_drive(|drive| drive.record(&limits));
-    for zones in &point.series.full_zones {
-        let zones = zones.clone();
+    for zones in point.full_zones_of(&profile.config)? {
         let full = Control::PreconditionFull { zones };
         let done = drive.with_drive(|drive| drive.control(drive.now(), &full));
         done.map_err(|error| unfit(error.to_string()))?;

@@ -179,7 +179,7 @@ fn spec(template: &JobTemplate, thread: u32, shape: &Shape) -> Result<JobSpec, S
             "job \"{name}\": {threads} threads do not find a zone each in {have}"
         ));
     }
-    let nsid = template.namespace;
+    let nsid = template.nsid();
     let have = shape.info.namespaces.len();
     let Some(namespace) = shape.info.namespace(nsid) else {
         return Err(format!(
@@ -242,7 +242,7 @@ fn blocks_spec(
     thread: u32,
     shape: &Shape,
 ) -> Result<JobSpec, String> {
-    let nsid = template.namespace;
+    let nsid = template.nsid();
     let have = shape.info.namespaces.len();
     let Some(namespace) = shape.info.namespace(nsid) else {
         return Err(format!(

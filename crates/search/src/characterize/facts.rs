@@ -1,7 +1,7 @@
 //! What of a drive the suite depends on.
 
 use serde::{Deserialize, Serialize};
-use zonelab_device::DeviceInfo;
+use zonelab_device::{DeviceInfo, NamespaceId};
 
 /// Fewest zones that the suite makes do with: some are reset beside others that are read and
 /// written.
@@ -53,7 +53,7 @@ pub struct Facts {
     pub model: String,
     /// How it is reached.
     pub reach: Reach,
-    /// Zones of its first namespace.
+    /// Zones of its namespace.
     pub zones: u32,
     /// Capacity of a zone, in logical blocks.
     pub zone_capacity_lbas: u64,
@@ -75,14 +75,17 @@ pub struct Facts {
 /// Why a drive cannot be characterised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactsError {
-    /// Its first namespace has no zones.
+    /// Its namespace has no zones.
     #[error(
-        "{model}: its first namespace is not zoned, and the observations are about zones; \
-         `zonelab fio --device` measures conventional ones"
+        "{model}: namespace {} is not zoned, and what is measured is about zones; \
+         `zonelab fio --device` measures conventional ones",
+        nsid.0
     )]
     NotZoned {
         /// The model.
         model: String,
+        /// The namespace.
+        nsid: NamespaceId,
     },
     /// It has too few of them.
     #[error("{model}: it has {zones} zones; the suite needs {ZONES_MIN} at least")]
@@ -106,20 +109,21 @@ pub enum FactsError {
 }
 
 impl Facts {
-    /// Of a drive that grants `queues` queues of `depth` entries; `None`: as many as one
-    /// likes.
+    /// Of a namespace of a drive that grants `queues` queues of `depth` entries; `None`: as
+    /// many as one likes.
     ///
     /// # Errors
     /// It has no zones, or too few.
     pub fn of(
         info: &DeviceInfo,
+        nsid: NamespaceId,
         reach: Reach,
         granted: Option<(u32, u32)>,
     ) -> Result<Self, FactsError> {
         let model = info.model.trim().to_owned();
-        let first = info.namespaces.first();
-        let Some((namespace, zoned)) = first.and_then(|of| Some((of, of.zoned?))) else {
-            return Err(FactsError::NotZoned { model });
+        let namespace = info.namespace(nsid);
+        let Some((namespace, zoned)) = namespace.and_then(|of| Some((of, of.zoned?))) else {
+            return Err(FactsError::NotZoned { model, nsid });
         };
         if zoned.zones < ZONES_MIN {
             let zones = zoned.zones;

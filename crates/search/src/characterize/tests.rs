@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zonelab_device::{DeviceInfo, NamespaceInfo, ZonedInfo};
+use zonelab_device::{DeviceInfo, NamespaceId, NamespaceInfo, ZonedInfo};
 use zonelab_lab::run;
 
 use super::observations::ALL;
@@ -33,7 +33,13 @@ fn info(zones: u32, capacity: u64, open: Option<u32>, lba_bytes: u32) -> DeviceI
 }
 
 fn facts(reach: Reach) -> Facts {
-    Facts::of(&info(904, 275_712, Some(14), 4096), reach, None).unwrap()
+    Facts::of(
+        &info(904, 275_712, Some(14), 4096),
+        NamespaceId::FIRST,
+        reach,
+        None,
+    )
+    .unwrap()
 }
 
 #[test]
@@ -47,7 +53,8 @@ fn the_suite_fits_drives_of_any_geometry() {
             for (open, lba_bytes) in [(Some(4), 512), (None, 4096)] {
                 let info = info(zones, capacity, open, lba_bytes);
                 for (effort, reach) in &hows {
-                    let facts = Facts::of(&info, reach.clone(), Some((5, 31))).unwrap();
+                    let facts =
+                        Facts::of(&info, NamespaceId::FIRST, reach.clone(), Some((5, 31))).unwrap();
                     check(&info, &suite(&facts, *effort, 2), &facts);
                 }
             }
@@ -332,7 +339,8 @@ fn each_observation_can_fail_by_itself() {
 
 #[test]
 fn drives_that_cannot_be_characterised_are_told_why() {
-    let of = |info: &DeviceInfo, granted| Facts::of(info, Reach::Virtual, granted);
+    let of =
+        |info: &DeviceInfo, granted| Facts::of(info, NamespaceId::FIRST, Reach::Virtual, granted);
     let mut flat = info(40, 60, None, 4096);
     flat.namespaces[0].zoned = None;
     assert!(matches!(of(&flat, None), Err(FactsError::NotZoned { .. })));

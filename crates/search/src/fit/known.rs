@@ -1,7 +1,7 @@
 //! What a drive says of itself, which is not fitted.
 
 use serde::{Deserialize, Serialize};
-use zonelab_device::{DeviceInfo, ZonedInfo};
+use zonelab_device::{DeviceInfo, NamespaceId, ZonedInfo};
 
 use crate::characterize::{Facts, FactsError, Reach};
 
@@ -25,18 +25,19 @@ pub struct Known {
 }
 
 impl Known {
-    /// What a drive says that grants `queues` queues of `depth` entries; `None`: as many as
+    /// What a drive says of a namespace, and that it grants `queues` queues of `depth` entries; `None`: as many as
     /// one likes.
     ///
     /// # Errors
     /// It has no zones, or too few to measure.
     pub fn of(
         info: &DeviceInfo,
+        nsid: NamespaceId,
         reach: Reach,
         granted: Option<(u32, u32)>,
     ) -> Result<Self, FactsError> {
-        let facts = Facts::of(info, reach, granted)?;
-        let zoned: Option<ZonedInfo> = info.namespaces.first().and_then(|first| first.zoned);
+        let facts = Facts::of(info, nsid, reach, granted)?;
+        let zoned: Option<ZonedInfo> = info.namespace(nsid).and_then(|of| of.zoned);
         let limit = |bytes: u32| (bytes < 1 << 31).then_some(bytes);
         Ok(Self {
             zone_size_lbas: zoned.map_or(facts.zone_capacity_lbas, |zoned| zoned.zone_size_lbas),

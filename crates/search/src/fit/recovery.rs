@@ -1,6 +1,7 @@
 //! Drives drawn at random, and how well a fit that knows nothing of them recovers them.
 
 use serde::Serialize;
+use zonelab_device::NamespaceId;
 use zonelab_host::rng::Rng;
 use zonelab_ssd::profile::Profile;
 
@@ -165,8 +166,8 @@ pub fn recover(seed: u64, (effort, repeats): (Effort, u32)) -> Result<(Recovered
         probe: String::new(),
         what,
     };
-    let known =
-        Known::of(&info, Reach::Virtual, None).map_err(|error| failed(error.to_string()))?;
+    let known = Known::of(&info, NamespaceId::FIRST, Reach::Virtual, None)
+        .map_err(|error| failed(error.to_string()))?;
     let library = probes(&known, effort).map_err(|error| failed(error.to_string()))?;
     let mut subject = OnProfile(truth.profile.clone());
     let settings = Settings {

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use zonelab_device::NamespaceId;
 use zonelab_ssd::profile::Profile;
 
 use super::design::topic::READ;
@@ -22,7 +23,7 @@ use crate::characterize::{Effort, Facts, Reach};
 
 fn known_of(truth: &Truth) -> Known {
     let info = zonelab_ssd::Drive::info_of(&truth.profile.config);
-    Known::of(&info, Reach::Virtual, None).unwrap()
+    Known::of(&info, NamespaceId::FIRST, Reach::Virtual, None).unwrap()
 }
 
 fn run(text: &str, probe: &Probe) -> Values {
@@ -71,7 +72,7 @@ fn candidates_are_profiles() {
             let read = Profile::parse("candidate", &text, &[]);
             let profile = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
             let info = zonelab_ssd::Drive::info_of(&profile.config);
-            let theirs = Known::of(&info, Reach::Virtual, None).unwrap();
+            let theirs = Known::of(&info, NamespaceId::FIRST, Reach::Virtual, None).unwrap();
             let same = Facts {
                 model: theirs.facts.model.clone(),
                 ..known.facts.clone()

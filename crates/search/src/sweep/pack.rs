@@ -566,8 +566,7 @@ pub fn run_batch(pack: &[u8], indices: &[u64]) -> Result<Vec<Line>, SweepError> 
 pub(super) fn jobs(result: &PointResult) -> Vec<JobRun> {
     let error_of = |name: &str| {
         let failures = result.failures.iter().filter(|failure| failure.job == name);
-        let failures =
-            failures.map(|failure| format!("{}: {}", failure.kind.name(), failure.status));
+        let failures = failures.map(|failure| failure.failed.to_string());
         let ended = result.ended_early.iter().filter(|ended| ended.job == name);
         let texts: Vec<String> = failures
             .chain(ended.map(|ended| ended.why.clone()))

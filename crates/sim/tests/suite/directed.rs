@@ -600,7 +600,7 @@ fn a_failed_operation_ends_its_job_and_is_named() {
     let result = job.into_result();
     assert_eq!(result.errors, 1);
     assert_eq!(
-        result.first_error.map(|(kind, _)| kind),
+        result.first_error.map(|failed| failed.kind),
         Some(OpKind::Write)
     );
 }

@@ -233,7 +233,9 @@ fn a_full_zone_stops_its_writer() {
     fill_zones(&device, 1..2);
     let (result, end) = run(&device, spec(Work::Write(writes(0..3, 4))));
     assert_eq!(
-        result.first_error,
+        result
+            .first_error
+            .map(|failed| (failed.kind, failed.status)),
         Some((OpKind::Write, Status::ZONE_IS_FULL))
     );
     let stats = result.recorder.stats.get(OpKind::Write).unwrap();

@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     let script = args.next().context(usage)?;
     let kernel = Kernel::ALL.into_iter().find(|kernel| kernel.name() == name);
     let image = Image::open(&image::directory(), kernel.context(usage)?)?;
-    let mut guest = Guest::boot(&image, &Disk::PAIR)?;
+    let mut guest = Guest::boot(&image, &Disk::NAMESPACES)?;
     let output = guest.run_for(std::time::Duration::from_secs(600), &script)?;
     print!("{}", output.text);
     for complaint in guest.complaints()? {

@@ -173,7 +173,7 @@ impl Machine {
         let guest = match &mut self.guest {
             Some(guest) => guest,
             empty => {
-                let guest = Guest::boot_in(&image, self.kind.chassis, &Disk::PAIR)?;
+                let guest = Guest::boot_in(&image, self.kind.chassis, &Disk::NAMESPACES)?;
                 empty.insert(guest)
             }
         };

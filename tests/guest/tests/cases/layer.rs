@@ -5,7 +5,7 @@ use anyhow::{Result, bail, ensure};
 use zonelab_guest_tests::Guest;
 
 use crate::passthrough::{LIMIT, LOOKS, ZONELAB, json, refuses};
-use crate::pcie::{PcieCase, Way, bind, prepare, release};
+use crate::pcie::{PcieCase, Way, bind, prepare, release, zoned};
 
 pub(crate) const CASES: &[(&str, PcieCase)] =
     &[("ftl_is_the_same_by_every_way", is_the_same_by_every_way)];
@@ -23,7 +23,7 @@ impl Layer {
     fn by_pcie(way: &Way, address: &str) -> Self {
         let flag = way.flag;
         Self {
-            device: format!("--device pcie://{address} {flag}"),
+            device: format!("--device {} {flag}", zoned(address)),
         }
     }
 

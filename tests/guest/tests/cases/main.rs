@@ -16,6 +16,7 @@ mod initiator;
 mod killed;
 mod layer;
 mod limits;
+mod namespaces;
 mod passthrough;
 mod pcie;
 mod served;
@@ -181,7 +182,8 @@ fn driver_cases(
     kernel: Kernel,
     once: Once,
 ) -> impl Iterator<Item = &'static (&'static str, PcieCase)> {
-    let cases = [layer::CASES, pcie::CASES];
+    // The last of these takes the drive away.
+    let cases = [layer::CASES, namespaces::PCIE, pcie::CASES];
     cases
         .into_iter()
         .flat_map(move |cases| once.with(wanted, kernel, cases))
@@ -224,6 +226,7 @@ fn on_a_plain_machine(plan: &mut Plan, kernel: Kernel, once: Once) {
         only(Kernel::Stable, kernel, served::jobs::CASES),
         auth,
         backports(KERNEL),
+        stable(namespaces::LINUX),
         // The last of these takes the drive away.
         stable(passthrough::CASES),
     ];

@@ -76,14 +76,20 @@ pub(crate) fn release(guest: &mut Guest, address: &str) -> Result<Drive> {
 }
 
 pub(crate) fn nvme(way: &Way, address: &str, command: &str) -> String {
-    let flag = way.flag;
-    format!("{ZONELAB} nvme {command} {flag} --device pcie://{address}")
+    let (flag, device) = (way.flag, zoned(address));
+    format!("{ZONELAB} nvme {command} {flag} --device '{device}'")
+}
+
+/// The zoned namespace of a drive at an address, which may have keys behind it.
+pub(crate) fn zoned(address: &str) -> String {
+    let mark = if address.contains('?') { '&' } else { '?' };
+    format!("pcie://{address}{mark}nsid=1")
 }
 
 /// The command that runs jobs, all but their options.
 pub(crate) fn jobs(way: &Way, address: &str) -> String {
-    let flag = way.flag;
-    format!("{ZONELAB} fio --device pcie://{address} {flag} --overwrite")
+    let (flag, device) = (way.flag, zoned(address));
+    format!("{ZONELAB} fio --device '{device}' {flag} --overwrite")
 }
 
 /// A mounted drive stays with the kernel; one that nobody uses is handed over and back,
@@ -173,8 +179,8 @@ fn identifies_the_drive(guest: &mut Guest, way: &Way) -> Result<()> {
             );
         }
     }
-    let words = "no active namespace 3";
-    refuses(guest, &(nvme(way, &address, "id-ns") + "?nsid=3"), 5, words)?;
+    let words = "there is no namespace 4";
+    refuses(guest, &nvme(way, &address, "id-ns -n 4"), 2, words)?;
     release(guest, &address).map(drop)
 }
 

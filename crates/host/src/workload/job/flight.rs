@@ -8,9 +8,9 @@ use crate::workload::source::Sent;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
     pub(super) decided: Nanos,
-    /// The same, unless submission and completion are told apart, and then where
-    /// it begins on the device.
+    /// The same, unless submission and completion are told apart.
     pub(super) submitted: Nanos,
+    /// Where it begins on the device.
     pub(super) first_block: u64,
     pub(super) depth: u32,
     pub(super) sent: Sent,

@@ -1,6 +1,7 @@
 //! The job that works through a [`JobSpec`].
 
 mod between;
+mod failed;
 mod flight;
 mod shared;
 mod trim;
@@ -9,7 +10,7 @@ mod verify;
 use std::sync::atomic::Ordering;
 
 use zonelab_device::{
-    Command, Completion, DeviceInfo, Found, Nanos, Op, QueuePair, RejectReason, Tag,
+    Command, Completion, DeviceInfo, Found, Lba, Nanos, Op, QueuePair, RejectReason, Tag,
 };
 use zonelab_nvme::Status;
 
@@ -28,6 +29,7 @@ use between::Sync;
 use flight::{InFlight, Whole};
 use verify::Verifying;
 
+pub use failed::FailedCommand;
 pub use shared::{AT_ONCE, JobResult, Shared};
 pub use verify::{Verified, WrongBlock};
 
@@ -42,6 +44,8 @@ pub struct WorkloadJob {
     confidence: Option<Confidence>,
     shared: Shared,
     lba_bytes: u64,
+    /// 0: there are no zones.
+    zone_size_lbas: u64,
     slots: Vec<InFlight>,
     free: Vec<u32>,
     whole: Option<Whole>,
@@ -109,6 +113,8 @@ impl WorkloadJob {
             depth: 0,
             sent: between::FLUSH.sent(),
         };
+        let lba_bytes = u64::from(namespace.lba_bytes);
+        let zone_size_lbas = namespace.zoned.map_or(0, |zoned| zoned.zone_size_lbas);
         Self {
             source,
             rates: Rates::new(&spec, lba_bytes),
@@ -124,6 +130,7 @@ impl WorkloadJob {
             rng,
             shared,
             lba_bytes,
+            zone_size_lbas,
             slots: vec![idle; depth as usize],
             free: (0..depth).rev().collect(),
             whole: None,
@@ -319,14 +326,19 @@ impl WorkloadJob {
             let (at, status) = (completion.at, completion.status);
             self.result.recorder.record_failure(sent.kind, at, status);
         }
-        self.give_up(sent, completion.status);
+        self.give_up(sent, op.first_block, completion.status);
     }
 
     /// A command has failed, or was not taken.
     #[cold]
-    fn give_up(&mut self, sent: &Sent, status: Status) {
+    fn give_up(&mut self, sent: &Sent, first_block: u64, status: Status) {
         self.result.errors += 1;
-        self.result.first_error.get_or_insert((sent.kind, status));
+        let lba = (sent.role != Role::Sync).then_some(Lba(first_block));
+        let failed = || {
+            let what = (sent.kind, status);
+            FailedCommand::on((self.spec.namespace, self.zone_size_lbas), what, lba)
+        };
+        self.result.first_error.get_or_insert_with(failed);
         self.whole = None;
         if !matches!(sent.role, Role::Sync | Role::Check) {
             self.source.failed(sent);
@@ -438,6 +450,7 @@ impl WorkloadJob {
     #[inline]
     fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
         let command = Command::on(self.spec.namespace, step.op);
+        let first_block = self.first_block(&step.op);
         let data = match (&mut self.verify, &mut self.buffers) {
             (None, _) if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
             (None, None) => None,
@@ -453,11 +466,11 @@ impl WorkloadJob {
                 // Everything in flight comes back, so this will go later.
                 RejectReason::QueueFull { .. } => self.postponed = Some(step),
                 RejectReason::CannotSplit { .. } => {
-                    self.give_up(&step.sent(), Status::INVALID_FIELD);
+                    self.give_up(&step.sent(), first_block, Status::INVALID_FIELD);
                 }
                 // It would be refused for ever.
                 RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
-                    self.give_up(&step.sent(), Status::HOST_PATHING_ERROR);
+                    self.give_up(&step.sent(), first_block, Status::HOST_PATHING_ERROR);
                 }
             }
             return false;
@@ -466,10 +479,9 @@ impl WorkloadJob {
         self.result
             .recorder
             .issued(now, &step.op, self.source.trim());
-        let (submitted, first_block) = if self.result.recorder.splits_latency() {
-            (queue.now(), self.first_block(&step.op))
-        } else {
-            (now, 0)
+        let submitted = match self.result.recorder.splits_latency() {
+            true => queue.now(),
+            false => now,
         };
         self.slots[slot as usize] = InFlight {
             decided: now,

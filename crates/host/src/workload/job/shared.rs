@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use zonelab_device::Nanos;
-use zonelab_nvme::Status;
 
+use super::failed::FailedCommand;
 use super::verify::Verified;
 use crate::block::MergeCount;
 use crate::reactor::StopSignal;
-use crate::stats::OpKind;
 #[cfg(doc)]
 use crate::workload::JobSpec;
 use crate::workload::latency::TooLate;
@@ -82,8 +81,8 @@ pub struct JobResult {
     pub merges: MergeCount,
     /// Failed commands.
     pub errors: u64,
-    /// The first of them, and what failed.
-    pub first_error: Option<(OpKind, Status)>,
+    /// The first of them.
+    pub first_error: Option<FailedCommand>,
     /// The latency that ended it, if it was longer than it may be.
     pub too_late: Option<TooLate>,
     /// It was ended since its operations took no time ([`AT_ONCE`]).
