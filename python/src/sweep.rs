@@ -140,9 +140,7 @@ impl SweepPack {
             false => Existing::Keep,
         };
         let place = self.pack.place(path.as_deref());
-        let store = Store::create(place.path(), self.pack.clone(), existing).or_raise()?;
-        // Without links, results are in their directory all the same.
-        let _ = place.link();
+        let store = Store::create(place, self.pack.clone(), existing).or_raise()?;
         Ok(SweepStore {
             store: Mutex::new(Some(store)),
         })

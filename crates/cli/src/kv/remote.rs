@@ -27,7 +27,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
     let info = device.info().as_ref().clone();
     let unfit = |what: String| Failure::input(anyhow::anyhow!("{}: {what}", args.device));
     template.check(&info, true).map_err(unfit)?;
-    let to = destination(args, Report::configuration(&template, None));
+    let to = destination(args, Report::configuration(&template, None), &args.device);
     if let Some(to) = &to {
         results::prepare(to)?;
     }

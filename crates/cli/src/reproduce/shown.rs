@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use zonelab_host::stats::Latency;
 use zonelab_lab::difference::Difference;
-use zonelab_lab::output::Place;
+use zonelab_lab::output::Put;
 use zonelab_lab::rows::{Row, Summary};
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
@@ -25,7 +25,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// What a person sees.
-pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> String {
+pub(super) fn text(shown: &Shown<'_>, put: &Put, figures: &[String]) -> String {
     let Shown {
         finished,
         rows,
@@ -54,7 +54,7 @@ pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> Stri
         text.push_str(&table::comparison(rows, summary, &style));
     }
     text.push_str(&table::differences(differences, &style));
-    if !rows.is_empty() {
+    if !(rows.is_empty() && summary.unjudged.is_empty()) {
         text.push_str(table::page(rows, summary, &style).trim_end());
         text.push('\n');
     }
@@ -68,8 +68,8 @@ pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> Stri
         text.push_str(&late);
     }
     // Writing to a string does not fail.
-    let path = place.path();
-    let _ = writeln!(text, "\nresults: {}", place.said());
+    let path = put.path();
+    let _ = writeln!(text, "\nresults: {}", put.said());
     for figure in figures.iter().filter(|_| every_row) {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }

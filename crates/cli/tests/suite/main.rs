@@ -21,6 +21,8 @@ mod fio_jobs;
 mod fio_words;
 mod fit;
 mod ftl;
+mod inputs_used;
+mod judged;
 mod keys;
 mod kv;
 mod nvme;

@@ -55,6 +55,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
         needs,
         published,
         input,
+        unjudged: None,
     })
 }
 

@@ -138,7 +138,7 @@ fn summary_json(summary: &Summary) -> Value {
         value["kind"] = json!(kind.letter());
         value
     });
-    json!({
+    let mut value = json!({
         "quick": summary.scope.quick,
         "whole": summary.scope.whole,
         "pass": summary.pass(),
@@ -146,7 +146,11 @@ fn summary_json(summary: &Summary) -> Value {
         "statements": stats_json(&summary.statements),
         "drive": summary.drive,
         "missing": summary.missing,
-    })
+    });
+    if !summary.unjudged.is_empty() {
+        value["unjudged"] = json!(summary.unjudged);
+    }
+    value
 }
 
 fn stats_json(stats: &Stats) -> Value {
