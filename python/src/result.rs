@@ -13,7 +13,7 @@ use zonelab_lab::matrix::Matrix;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Scope, significant};
 use zonelab_lab::run::{DriveMeasured, JobMeasured, PointResult};
-use zonelab_lab::session::{self, Judged, Loaded};
+use zonelab_lab::session::{self, Judged, Loaded, Measured, Terms};
 use zonelab_lab::table::{self, Style};
 
 use crate::convert;
@@ -69,11 +69,12 @@ impl Results {
         let loaded: Vec<Loaded> = finished.iter().map(|one| one.loaded.clone()).collect();
         let references = session::references(&loaded).or_raise()?;
         let misfits = MISFITS.as_ref().map_err(errors::invalid)?;
-        let mut rows = Vec::new();
-        for one in &finished {
-            let of_one = compare::rows(&one.loaded.experiment, &one.results, &references);
-            rows.extend(of_one.or_raise()?);
-        }
+        let measured = finished.iter().map(|one| Measured {
+            experiment: &one.loaded.experiment,
+            results: &one.results,
+            points: one.loaded.points.len(),
+        });
+        let measured: Vec<Measured<'_>> = measured.collect();
         let differences = finished
             .iter()
             .flat_map(|one| difference::differences(&one.loaded.experiment, &one.results));
@@ -81,14 +82,20 @@ impl Results {
             quick: told.is_quick,
             whole: told.is_whole,
         };
-        let mut judged = Judged::of(rows, scope, told.shown, misfits);
-        let measured = finished.iter().map(|one| {
+        let terms = Terms {
+            misfits,
+            scope,
+            shown: told.shown,
+            is_own: finished.iter().any(|one| one.loaded.is_own),
+        };
+        let mut judged = Judged::of(&measured, &references, terms).or_raise()?;
+        let with_points = finished.iter().map(|one| {
             let Loaded {
                 experiment, points, ..
             } = &one.loaded;
             (experiment, points.as_slice(), one.results.as_slice())
         });
-        judged.summary.warnings = idle::warnings(&measured.collect::<Vec<_>>(), true);
+        judged.summary.warnings = idle::warnings(&with_points.collect::<Vec<_>>(), true);
         Ok(Self {
             differences: differences.collect(),
             judged,

@@ -147,10 +147,8 @@ impl SweepPack {
             false => Existing::Keep,
         };
         let place = self.pack.place(path.as_deref());
-        let store = Store::create(place.path(), self.pack.clone(), existing).or_raise()?;
+        let store = Store::create(place, self.pack.clone(), existing).or_raise()?;
         let store = store.with_format(format);
-        // Without links, results are in their directory all the same.
-        let _ = place.link();
         Ok(SweepStore {
             store: Mutex::new(Some(store)),
         })

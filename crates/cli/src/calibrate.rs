@@ -197,6 +197,7 @@ fn experiment(name: &str) -> Result<ExperimentFile, Failure> {
 fn data(root: &Path) -> Result<Vec<DataFile>, Failure> {
     let wrong =
         |path: &Path, what: String| Failure::input(anyhow::anyhow!("{}: {what}", path.display()));
+    let unread = |path: &Path, why: &str| tell!("zonelab: warning: {}: {why}", path.display());
     let mut found = Vec::new();
     let mut entries = 0;
     let mut directories = vec![(root.to_owned(), String::new(), 0)];
@@ -215,11 +216,20 @@ fn data(root: &Path) -> Result<Vec<DataFile>, Failure> {
                 .any(|extension| name.ends_with(&format!(".{extension}")));
             if entry.path().is_dir() {
                 // Results of a calibration are no data for the next.
-                if depth < MAX_DEPTH && !name.ends_with(RESULTS) {
-                    directories.push((entry.path(), format!("{below}/"), depth + 1));
+                if name.ends_with(RESULTS) {
+                    continue;
+                }
+                match depth < MAX_DEPTH {
+                    true => directories.push((entry.path(), format!("{below}/"), depth + 1)),
+                    false => unread(
+                        &entry.path(),
+                        "directories deeper than this are not searched",
+                    ),
                 }
             } else if is_data {
                 found.push((below, entry.path()));
+            } else if !name.starts_with('.') {
+                unread(&entry.path(), "only .csv, .json and .fio are read");
             }
         }
     }
@@ -243,7 +253,7 @@ fn open(args: &Args, calibration: &Calibration) -> Result<(ResultDir, PathBuf), 
     let path = args.out.with_file_name(name);
     let configuration = calibration.configuration().as_bytes();
     let manifest = Manifest::new(results::TOOL, configuration, args.work.seed);
-    let dir = results::open_kept(&path, manifest, args.force, calibrate::EVALUATIONS)?;
+    let dir = results::open_kept(path.as_path(), manifest, args.force, calibrate::EVALUATIONS)?;
     Ok((dir, path))
 }
 
@@ -258,7 +268,7 @@ fn finish(
             .map_err(Failure::environment)?;
     }
     output::replace(&args.out, outcome.profile.as_bytes()).map_err(Failure::environment)?;
-    dir.finish().map_err(Failure::environment)?;
+    let _ = results::end(dir, true)?;
     if args.json {
         let summary = serde_json::to_string_pretty(&outcome.summary);
         console::print(&format!("{}\n", summary.map_err(Failure::environment)?))?;

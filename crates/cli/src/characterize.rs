@@ -8,7 +8,7 @@ use zonelab_config::Override;
 use zonelab_device::NamespaceId;
 use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
-use zonelab_lab::output::{self, MANIFEST, Manifest, Place};
+use zonelab_lab::output::{self, MANIFEST, Manifest, Place, Put};
 use zonelab_lab::run::Prepared;
 use zonelab_lab::session::Files;
 use zonelab_search::characterize::{
@@ -120,16 +120,18 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
         1 => vec![path.to_owned()],
         many => (0..many).map(|n| path.join(format!("drive-{n}"))).collect(),
     };
-    let mut dir = results::open_kept(path, manifest, args.force, evaluations::FILE)?;
-    results::link(&place);
+    let mut dir = results::open_kept(&place, manifest, args.force, evaluations::FILE)?;
     let interrupted = console::interruptible("the points that run")?;
     let mut devices = Vec::new();
     let mut host = None;
     for (subject, at) in subjects.into_iter().zip(&kept) {
         std::fs::create_dir_all(at).map_err(Failure::environment)?;
         // What was measured in real time is not the same again: who asks again wants to know.
-        if was_complete && subject.facts.reach.is_real() {
-            match std::fs::remove_file(at.join(evaluations::FILE)) {
+        // What was interrupted meanwhile goes on.
+        let log = at.join(evaluations::FILE);
+        let is_again = was_complete && has_all(&log, subject.parts.len());
+        if is_again && subject.facts.reach.is_real() {
+            match std::fs::remove_file(log) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Failure::environment(error));
                 }
@@ -162,17 +164,17 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
         let written = dir.write(host_state::FILE, host.to_json().as_bytes());
         written.map_err(Failure::environment)?;
     }
-    dir.finish().map_err(Failure::environment)?;
+    let put = results::end(dir, true)?;
     if args.json {
         let json = files.first().map_or("", |(_, text)| text.as_str());
         console::print(json)?;
         return Ok(Exit::Done);
     }
-    show(args, &devices, &place)?;
+    show(args, &devices, &put)?;
     Ok(Exit::Done)
 }
 
-fn show(args: &Args, devices: &[Device], place: &Place) -> Result<(), Failure> {
+fn show(args: &Args, devices: &[Device], put: &Put) -> Result<(), Failure> {
     let style = console::style();
     let mut text = String::new();
     for device in devices {
@@ -195,8 +197,8 @@ fn show(args: &Args, devices: &[Device], place: &Place) -> Result<(), Failure> {
     }
     text.push_str(&format!(
         "results: {}\npage:    {}\n",
-        place.said(),
-        place.path().join("characterization.html").display()
+        put.said(),
+        put.path().join("characterization.html").display()
     ));
     console::print(&text)
 }
@@ -207,6 +209,7 @@ fn place(args: &Args, subjects: &[Subject], manifest: &Manifest) -> Place {
         .iter()
         .map(|one| output::file_name(&one.name))
         .collect();
+    let devices: Vec<&str> = subjects.iter().map(|one| one.name.as_str()).collect();
     let name = match names.as_slice() {
         [one] => one.clone(),
         [first, ..] => format!("{first}-and-others"),
@@ -217,6 +220,13 @@ fn place(args: &Args, subjects: &[Subject], manifest: &Manifest) -> Place {
         &format!("characterize-{name}"),
         manifest,
     )
+    .of(&devices.join(", "))
+}
+
+/// Whether a file to go on from has every part: a line for each, after the first.
+fn has_all(log: &Path, parts: usize) -> bool {
+    let lines = std::fs::read_to_string(log).map_or(0, |text| text.lines().count());
+    lines > parts
 }
 
 /// Whether a directory holds results that came to their end.

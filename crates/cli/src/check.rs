@@ -71,6 +71,7 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     let warnings = idle::of_points(&loaded.points);
     let references = session::references(std::slice::from_ref(&loaded))?;
     references.check(experiment).map_err(Failure::input)?;
+    session::look_at(std::slice::from_ref(&loaded), &references)?;
     if args.json {
         let value = serde_json::json!({
             "schema": 1,

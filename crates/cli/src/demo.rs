@@ -13,6 +13,9 @@ pub(crate) struct Args {
     /// Where results go
     #[arg(long, value_name = "DIR", default_value = "results/demo")]
     out: PathBuf,
+    /// Replace results of another configuration in that directory
+    #[arg(long)]
+    force: bool,
     /// Print where the results are as JSON on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -41,7 +44,8 @@ pub(crate) fn demo(
     let (as_it_is, changed) = (args.out.join("as-it-is"), args.out.join("changed"));
     let words = |out: &PathBuf, drive: Option<&str>| {
         let mut words = vec!["zonelab".to_owned(), "run".into(), EXPERIMENT.into()];
-        words.extend(["--force".into(), "--out".into(), out.display().to_string()]);
+        words.extend(["--out".into(), out.display().to_string()]);
+        words.extend(args.force.then(|| "--force".to_owned()));
         words.extend((args.quiet || args.json).then(|| "--quiet".to_owned()));
         let drive = drive.map(|set| format!("drive.{set}"));
         for set in SHORT.map(str::to_owned).into_iter().chain(drive) {
@@ -50,8 +54,12 @@ pub(crate) fn demo(
         words
     };
     if args.json {
-        run(&words(&as_it_is, None), true)?;
-        run(&words(&changed, Some(CHANGE)), true)?;
+        for (out, drive) in [(&as_it_is, None), (&changed, Some(CHANGE))] {
+            match run(&words(out, drive), true)? {
+                Exit::Done => {}
+                other => return Ok(other),
+            }
+        }
         return as_json([(None, &as_it_is), (Some(CHANGE), &changed)]);
     }
     console::print(
@@ -59,12 +67,18 @@ pub(crate) fn demo(
          beside\nfinishes of zones, which fill what is left of each zone in device writes of 256 \
          KiB.\n\n",
     )?;
-    run(&words(&as_it_is, None), false)?;
+    match run(&words(&as_it_is, None), false)? {
+        Exit::Done => {}
+        other => return Ok(other),
+    }
     console::print(&format!(
         "\nThe same drive with one line of its profile changed: {CHANGE}. Each device write keeps \
          every\ndie busy once, not four times, so that reads wait less.\n\n"
     ))?;
-    run(&words(&changed, Some(CHANGE)), false)?;
+    match run(&words(&changed, Some(CHANGE)), false)? {
+        Exit::Done => {}
+        other => return Ok(other),
+    }
     let (first, second) = (as_it_is.display(), changed.display());
     console::print(&format!(
         "

@@ -156,7 +156,13 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         about,
     } = open(args)?;
     let texts: Vec<&str> = probes.iter().map(|probe| probe.text.as_str()).collect();
-    let configuration = json!({ "device": args.device, "about": about, "probes": texts });
+    let configuration = json!({
+        "device": args.device,
+        "about": about,
+        "probes": texts,
+        "repeats": args.study.repeats(),
+        "max_probes": args.max_probes,
+    });
     let configuration = configuration.to_string();
     let manifest = Manifest::new(
         results::TOOL,
@@ -164,9 +170,8 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         args.study.work.seed,
     );
     let name = format!("fit-{}", output::file_name(&args.device));
-    let place = Place::new(args.out.as_deref(), &name, &manifest);
-    let mut dir = results::open_kept(place.path(), manifest, args.force, evaluations::FILE)?;
-    results::link(&place);
+    let place = Place::new(args.out.as_deref(), &name, &manifest).of(&args.device);
+    let mut dir = results::open_kept(&place, manifest, args.force, evaluations::FILE)?;
     let interrupt = console::interruptible("the probe that runs")?;
     let about = (about.as_str(), args.study.work.seed, args.study.repeats());
     let store = Store::open(place.path(), &probes, about);
@@ -221,7 +226,7 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         let written = dir.write(host_state::FILE, host.to_json().as_bytes());
         written.map_err(Failure::environment)?;
     }
-    dir.finish().map_err(Failure::environment)?;
+    let put = results::end(dir, true)?;
     if args.json {
         console::print(files.first().map_or("", |(_, text)| text.as_str()))?;
         return Ok(Exit::Done);
@@ -230,7 +235,7 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         "{}\nprofile: {}\nresults: {}\npage:    {}\n",
         fit::text(&fitted, &console::style()),
         place.path().join("profile.toml").display(),
-        place.said(),
+        put.said(),
         place.path().join("fit.html").display()
     ))?;
     Ok(Exit::Done)

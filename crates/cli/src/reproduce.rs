@@ -7,6 +7,7 @@ mod shown;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use zonelab_lab::bundle::Recipe;
 use zonelab_lab::compare;
 use zonelab_lab::difference::{self, Difference};
@@ -15,9 +16,9 @@ use zonelab_lab::figure::Width;
 use zonelab_lab::library;
 use zonelab_lab::output;
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Misfits, Row, Scope, Stats, Summary};
+use zonelab_lab::rows::{self, Misfits, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
-use zonelab_lab::session::{ALTERED, Gathered, Judged, alters, selected};
+use zonelab_lab::session::{ALTERED, Gathered, Judged, Measured, Terms, alters, selected};
 pub(crate) use zonelab_lab::session::{Named, load_named as load, named, open};
 use zonelab_lab::table;
 
@@ -28,7 +29,7 @@ use crate::files::{self, ProfileFiles};
 use crate::host_state::HostState;
 use crate::on_device::{self, DeviceArgs, On};
 use crate::report::{Asked, Invocation};
-use crate::results::{self, Destination, Outcome};
+use crate::results::{self, Destination, Outcome, Subject};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
@@ -102,6 +103,8 @@ impl Common {
 struct Plan<'a> {
     /// Directory of the results, below `results`.
     name: String,
+    /// What they are results of ([`output::Place::of`]).
+    source: String,
     /// Where files are read, and whether results are shown.
     setting: Setting<'a>,
     /// Where profiles are found.
@@ -109,6 +112,8 @@ struct Plan<'a> {
     /// Settings differ from those of the file, so published values are shown
     /// and not judged.
     altered: bool,
+    /// The experiment is a user's own.
+    is_own: bool,
     /// The device that was named.
     device: Option<String>,
     /// What was asked for.
@@ -178,9 +183,11 @@ pub(crate) fn reproduce(args: &Args, setting: Setting<'_>) -> Result<Exit, Failu
     invocation.options.extend(args.common.repeats_words(1));
     let plan = Plan {
         name: format!("reproduce{which}{quick}"),
+        source: output::BUILTIN.to_owned(),
         setting,
         profiles: ProfileFiles { files, base: None },
         altered: false,
+        is_own: false,
         device: None,
         invocation,
         conditions: conditions::Loaded::default(),
@@ -209,6 +216,7 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
             load(files, &named, &set, args.common.quick)?
         }
     };
+    let source = named.source().to_owned();
     let base = named.base;
     let asked = Asked::Run(args.experiment.clone(), args.set.clone());
     let profiles = |loaded: &Loaded| -> Vec<String> {
@@ -235,6 +243,8 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
     options.extend(args.common.repeats_words(own_repeats));
     let plan = Plan {
         name: output::file_name(&loaded.experiment.id),
+        source,
+        is_own: loaded.is_own,
         setting,
         profiles: profile_files,
         device: args.device.name().map(str::to_owned),
@@ -259,7 +269,7 @@ fn execute(
     plan: &Plan<'_>,
     on: On,
 ) -> Result<Exit, Failure> {
-    let (altered, scope) = (plan.altered, plan.scope);
+    let scope = plan.scope;
     let references = session::references(&loaded)?;
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
@@ -284,6 +294,7 @@ fn execute(
     let mut experiments = loaded.iter().map(|one| &one.experiment);
     let checked = experiments.try_for_each(|one| references.check(one));
     checked.map_err(Failure::input)?;
+    let left = session::look_at(&loaded, &references)?;
     common.tracing.mark(&mut loaded)?;
     // It takes a fifth more time, which all figures together cannot spare.
     if let [one] = loaded.as_mut_slice() {
@@ -292,18 +303,11 @@ fn execute(
         }
     }
     let configuration = configuration(&loaded, plan, &on)?;
-    let to = Destination::new(
-        (common.out.as_deref(), &plan.name),
-        (common.work.seed, common.force),
-        configuration.value,
-        (common.tracing.file(), common.tracing.is_uncompressed()),
-    )
-    .with_figures(common.figure_width);
+    let to = destination(common, plan, configuration.value);
     results::prepare(&to)?;
     let (is_real, device) = (on.is_real(), plan.device.as_deref().unwrap_or_default());
     let ran = run_points(loaded, &settings, (on, device))?;
     let (finished, is_partial) = (&ran.finished, ran.is_partial());
-    let rows = rows_of(finished, &references, is_partial)?;
     let of_one = |one: &Finished| difference::differences(&one.experiment, &one.results);
     let differences: Vec<Difference> = finished.iter().flat_map(of_one).collect();
     let scope = Scope {
@@ -314,9 +318,11 @@ fn execute(
         rows,
         mut summary,
         outdated,
-    } = judged(rows, scope, (altered, is_real), &misfits);
+        suspects,
+    } = judged(finished, &references, (plan, is_real), (scope, &misfits))?;
     summary.warnings = idle(finished, plan);
     let (failed, of_jobs) = of_jobs(finished, &summary.warnings);
+    suspects.iter().for_each(|what| warn(what));
     say(of_jobs.iter().chain(&plan.skipped));
     let outcome = Outcome {
         finished,
@@ -327,14 +333,14 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: notices(plan, &ran, &of_jobs),
+        notices: [notices(plan, &ran, &of_jobs), left, suspects].concat(),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),
         // What is measured in real time is not the same again.
         recipe: (!is_real).then(|| recipe(common, plan)),
     };
-    let figures = results::write(&to, outcome)?;
+    let (put, figures) = results::write(&to, outcome)?;
     let shown = Shown {
         finished,
         rows: &rows,
@@ -344,10 +350,10 @@ fn execute(
         is_partial,
     };
     if !plan.setting.is_silent {
-        show(common, &shown, &text(&shown, &to.place, &figures))?;
+        show(common, &shown, &text(&shown, &put, &figures))?;
         say(outdated.iter().filter(|_| !common.json));
     }
-    Ok(exit(to.path(), &ran, failed, &summary))
+    Ok(exit(put.path(), &ran, failed, &summary))
 }
 
 /// Prints results, for people or for programs.
@@ -364,6 +370,11 @@ fn show(common: &Common, shown: &Shown<'_>, text: &str) -> Result<(), Failure> {
 fn recipe(common: &Common, plan: &Plan<'_>) -> (Recipe, Gathered) {
     let words = [plan.invocation.words(), common.tracing.words()].concat();
     (Recipe::new(results::TOOL, words), plan.setting.files.read())
+}
+
+/// Says something that a user should not overlook.
+fn warn(what: &str) {
+    tell!("zonelab: warning: {what}");
 }
 
 /// Says something that is no result, each on a line.
@@ -448,24 +459,63 @@ fn exit(path: &Path, ran: &Ran, failed: bool, summary: &Summary) -> Exit {
     }
 }
 
-/// Marks what the list knows of `rows`, and sums them up. Of an altered run,
-/// published values are shown.
+/// Compares and judges. Of an altered run, published values are shown.
 fn judged(
-    rows: Vec<Row>,
-    scope: Scope,
-    (altered, is_real): (bool, bool),
-    misfits: &Misfits,
-) -> Judged {
-    let why = altered.then_some(ALTERED);
-    if let Some(why) = why {
+    finished: &[Finished],
+    references: &References,
+    (plan, is_real): (&Plan<'_>, bool),
+    (scope, misfits): (Scope, &Misfits),
+) -> Result<Judged, Failure> {
+    let shown = plan.altered.then_some(ALTERED);
+    if let Some(why) = shown {
         tell!("zonelab: {why}: published values are shown, not judged");
     }
-    let mut judged = Judged::of(rows, scope, why, misfits);
+    let measured = finished.iter().map(|one| Measured {
+        experiment: &one.experiment,
+        results: &one.results,
+        points: one.points.len(),
+    });
+    let all: Vec<Measured<'_>> = measured.collect();
+    let terms = Terms {
+        misfits,
+        scope,
+        shown,
+        is_own: plan.is_own,
+    };
+    let mut judged = Judged::of(&all, references, terms).map_err(Failure::input)?;
     // The list is about the emulated drives.
     if is_real {
         judged.outdated.clear();
     }
-    judged
+    Ok(judged)
+}
+
+/// Where results go, and what they are results of.
+fn destination<'a>(common: &'a Common, plan: &Plan<'_>, configuration: Value) -> Destination<'a> {
+    let subject = Subject {
+        name: &plan.name,
+        source: &plan.source,
+        configuration,
+        decides: decides(common, plan),
+    };
+    let to = Destination::new(
+        common.out.as_deref(),
+        subject,
+        (common.work.seed, common.force),
+        (common.tracing.file(), common.tracing.is_uncompressed()),
+    );
+    to.with_figures(common.figure_width)
+}
+
+/// What decides verdicts and files besides what is measured.
+fn decides(common: &Common, plan: &Plan<'_>) -> Value {
+    json!({
+        "altered": plan.altered,
+        "own": plan.is_own,
+        "quick": plan.scope.quick,
+        "figure_width": common.figure_width.map(|width| width.to_string()),
+        "trace": common.tracing.words(),
+    })
 }
 
 /// All that results depend on, besides the seed.
@@ -480,22 +530,4 @@ fn configuration(
         list.push(conditions.clone());
     }
     Ok(configuration)
-}
-
-/// The rows of all experiments. Of an interrupted run, only those that need no
-/// missing point.
-fn rows_of(
-    finished: &[Finished],
-    references: &References,
-    interrupted: bool,
-) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
-    for one in finished {
-        if interrupted && one.results.len() < one.points.len() {
-            continue;
-        }
-        let of_one = compare::rows(&one.experiment, &one.results, references);
-        rows.extend(of_one.map_err(Failure::input)?);
-    }
-    Ok(rows)
 }

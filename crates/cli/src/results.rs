@@ -7,7 +7,7 @@ use serde_json::Value;
 use zonelab_lab::bundle::{RECIPE, Recipe};
 use zonelab_lab::difference::Difference;
 use zonelab_lab::figure::Width;
-use zonelab_lab::output::{Existing, Manifest, Place, ResultDir};
+use zonelab_lab::output::{Existing, Manifest, Place, Put, ResultDir};
 use zonelab_lab::published::References;
 use zonelab_lab::results::Written;
 pub(crate) use zonelab_lab::results::{Configuration, Finished, configuration};
@@ -25,9 +25,10 @@ pub(crate) const TOOL: &str = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
 /// Where results go, and what they are results of.
 pub(crate) struct Destination<'a> {
     pub(crate) place: Place,
+    manifest: Manifest,
     pub(crate) seed: u64,
     pub(crate) force: bool,
-    /// All that the results depend on, besides the seed.
+    /// All that the measurements depend on, besides the seed.
     pub(crate) configuration: Value,
     /// Where the only trace goes, if not among the results.
     pub(crate) trace_file: Option<&'a Path>,
@@ -35,6 +36,18 @@ pub(crate) struct Destination<'a> {
     pub(crate) uncompressed: bool,
     /// How wide figures are, if not as their experiments say.
     figure_width: Option<Width>,
+}
+
+/// What results are results of.
+pub(crate) struct Subject<'a> {
+    /// Their directory is below `results/NAME`.
+    pub(crate) name: &'a str,
+    /// The file, as it was named, or [`zonelab_lab::output::BUILTIN`].
+    pub(crate) source: &'a str,
+    /// All that the measurements depend on, besides the seed.
+    pub(crate) configuration: Value,
+    /// What else decides what is written: by what it is judged, and what there is of it.
+    pub(crate) decides: Value,
 }
 
 /// What there is to write.
@@ -67,17 +80,19 @@ pub(crate) struct Outcome<'a> {
 impl<'a> Destination<'a> {
     /// The directory that was named by `--out`, or one below `results/NAME`.
     pub(crate) fn new(
-        (out, name): (Option<&Path>, &str),
+        out: Option<&Path>,
+        of: Subject<'_>,
         (seed, force): (u64, bool),
-        configuration: Value,
         (trace_file, uncompressed): (Option<&'a Path>, bool),
     ) -> Self {
-        let manifest = Manifest::new(TOOL, configuration.to_string().as_bytes(), seed);
+        let identity = format!("{}\n{}", of.configuration, of.decides);
+        let manifest = Manifest::new(TOOL, identity.as_bytes(), seed);
         Self {
-            place: Place::new(out, name, &manifest),
+            place: Place::new(out, of.name, &manifest).of(of.source),
+            manifest,
             seed,
             force,
-            configuration,
+            configuration: of.configuration,
             trace_file,
             uncompressed,
             figure_width: None,
@@ -98,8 +113,14 @@ impl Destination<'_> {
         self.place.path()
     }
 
-    fn manifest(&self) -> Manifest {
-        Manifest::new(TOOL, self.configuration.to_string().as_bytes(), self.seed)
+    /// Opens the directory for results that are whole, or for a part of them.
+    fn open(&self, is_whole: bool) -> Result<ResultDir, Failure> {
+        let (manifest, existing) = (self.manifest.clone(), self.existing());
+        let dir = match is_whole {
+            true => ResultDir::create(&self.place, manifest, existing),
+            false => ResultDir::create_part(&self.place, manifest, existing),
+        };
+        dir.map_err(Failure::environment)
     }
 
     const fn existing(&self) -> Existing {
@@ -116,7 +137,7 @@ impl Destination<'_> {
 /// # Errors
 /// The directory holds other results, or cannot be written.
 pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
-    ResultDir::check(to.path(), &to.manifest(), to.existing()).map_err(Failure::environment)
+    ResultDir::check(to.path(), &to.manifest, to.existing()).map_err(Failure::environment)
 }
 
 /// Opens a directory of results in which `kept`, a file that is no result,
@@ -126,11 +147,13 @@ pub(crate) fn prepare(to: &Destination<'_>) -> Result<(), Failure> {
 /// The directory holds other results and `force` is not set, or it cannot be
 /// written.
 pub(crate) fn open_kept(
-    path: &Path,
+    place: impl Into<Place>,
     manifest: Manifest,
     force: bool,
     kept: &str,
 ) -> Result<ResultDir, Failure> {
+    let place = place.into();
+    let path = place.path();
     let existing = match ResultDir::check(path, &manifest, Existing::Keep) {
         Ok(()) => Existing::Keep,
         Err(error) if !force => return Err(Failure::environment(error)),
@@ -144,28 +167,43 @@ pub(crate) fn open_kept(
             Existing::Replace
         }
     };
-    ResultDir::create(path, manifest, existing).map_err(Failure::environment)
+    ResultDir::hold(place, manifest, existing).map_err(Failure::environment)
 }
 
-/// Writes files, which are all of the results.
+/// Writes files, which are all of the results, or a part of them.
 ///
 /// # Errors
 /// The directory holds other results, or cannot be written.
-pub(crate) fn put_all(to: &Destination<'_>, files: &[(&str, &[u8])]) -> Result<(), Failure> {
-    let mut dir =
-        ResultDir::create(to.path(), to.manifest(), to.existing()).map_err(Failure::environment)?;
+pub(crate) fn put_all(
+    to: &Destination<'_>,
+    files: &[(&str, &[u8])],
+    is_whole: bool,
+) -> Result<Put, Failure> {
+    let mut dir = to.open(is_whole)?;
     for (name, bytes) in files {
         dir.write(name, bytes).map_err(Failure::environment)?;
     }
-    link(&to.place);
-    dir.finish().map_err(Failure::environment)
+    end(dir, is_whole)
 }
 
-/// Lets `latest` lead to results. That it cannot does not keep them from being written: it
-/// is said, and that is all.
-pub(crate) fn link(place: &Place) {
-    if let Err(error) = place.link() {
-        tell!("zonelab: warning: {error}");
+/// Ends the writing of results that are whole, or of a part of them. That `latest` cannot
+/// lead to them is said, and does not make them fail.
+///
+/// # Errors
+/// They cannot be written.
+pub(crate) fn end(dir: ResultDir, is_whole: bool) -> Result<Put, Failure> {
+    let put = match is_whole {
+        true => dir.finish().map_err(Failure::environment)?,
+        false => dir.leave(),
+    };
+    warn(&put);
+    Ok(put)
+}
+
+/// Says why `latest` does not lead to results that are whole.
+pub(crate) fn warn(put: &Put) {
+    if let Some(warning) = put.warning() {
+        tell!("zonelab: warning: {warning}");
     }
 }
 
@@ -187,10 +225,13 @@ pub(crate) fn written(
 ///
 /// # Errors
 /// The directory holds other results, or cannot be written.
-pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<String>, Failure> {
+pub(crate) fn write(
+    to: &Destination<'_>,
+    outcome: Outcome<'_>,
+) -> Result<(Put, Vec<String>), Failure> {
     let Outcome { finished, rows, .. } = outcome;
-    let mut dir =
-        ResultDir::create(to.path(), to.manifest(), to.existing()).map_err(Failure::environment)?;
+    let mut dir = to.open(outcome.complete)?;
+    let path = dir.path().to_owned();
     let put = |dir: &mut ResultDir, name: &str, contents: &str| {
         dir.write(name, contents.as_bytes())
             .map_err(Failure::environment)
@@ -220,7 +261,7 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
     }
     trace::write(finished, (to.trace_file, to.uncompressed), |name, bytes| {
         dir.write(name, bytes).map_err(Failure::environment)?;
-        Ok(to.path().join(name))
+        Ok(path.join(name))
     })?;
     let parts = report::Parts {
         tool: TOOL,
@@ -236,9 +277,5 @@ pub(crate) fn write(to: &Destination<'_>, outcome: Outcome<'_>) -> Result<Vec<St
         report::FILE,
         &report::html(parts, finished, &texts.figures),
     )?;
-    if outcome.complete {
-        dir.finish().map_err(Failure::environment)?;
-    }
-    link(&to.place);
-    Ok(texts.figure_names)
+    Ok((end(dir, outcome.complete)?, texts.figure_names))
 }

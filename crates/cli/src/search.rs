@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 use zonelab_lab::bundle::Recipe;
 use zonelab_lab::experiment::{MAX_BUDGET, SearchSpec};
-use zonelab_lab::output::{Existing, Place};
+use zonelab_lab::output::Existing;
 use zonelab_lab::settings::Settings;
 use zonelab_search::search::{Commands, Search, SearchError, Source};
 use zonelab_search::sweep::{
@@ -142,21 +142,20 @@ impl Args {
 pub(crate) fn search(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> {
     let named = reproduce::named(setting.files, &args.experiment)?;
     let base = named.base.clone();
+    let source = named.source().to_owned();
     let profiles = ProfileFiles {
         files: setting.files,
         base: base.as_deref(),
     };
     let search = prepare(args, named, &profiles)?;
     let configuration = configuration(&search, &profiles)?;
-    let place = search.pack().place(args.out.as_deref());
+    let place = search.pack().place(args.out.as_deref()).of(&source);
     let existing = match args.force {
         true => Existing::Replace,
         false => Existing::Keep,
     };
-    let store = Store::create(place.path(), search.pack().clone(), existing);
+    let store = Store::create(&place, search.pack().clone(), existing);
     let mut store = store.map_err(of_sweeps::failure)?.with_format(args.format);
-    // Also of one that is interrupted, which goes on there.
-    results::link(&place);
     let quiet = args.quiet || args.json;
     if !quiet {
         tell!(
@@ -176,7 +175,7 @@ pub(crate) fn search(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure>
     let end = sweep::run(&mut store, args.work.threads(), &observer);
     bar.clear();
     match end.map_err(of_sweeps::failure)? {
-        End::Done => finish(args, &search, store, (&place, &configuration), setting),
+        End::Done => finish(args, &search, store, &configuration, setting),
         End::Interrupted => {
             tell!(
                 "zonelab: interrupted; the same command goes on from what is in {}",
@@ -298,6 +297,7 @@ fn configuration(search: &Search, profiles: &ProfileFiles<'_>) -> Result<Value, 
         experiment: search.experiment().clone(),
         points: search.own_points().map_err(Failure::input)?,
         reference: None,
+        is_own: true,
     };
     let over = search.knobs().iter();
     let over = over.map(|knob| json!({ "key": knob.key, "values": knob.describe() }));
@@ -312,7 +312,7 @@ fn finish(
     args: &Args,
     search: &Search,
     mut store: Store,
-    (place, configuration): (&Place, &Value),
+    configuration: &Value,
     setting: Setting<'_>,
 ) -> Result<Exit, Failure> {
     // What several searches left here cannot be made again by the last of them.
@@ -332,6 +332,7 @@ fn finish(
         Ok(files)
     });
     let finished = finished.map_err(of_sweeps::failure)?;
+    results::warn(&finished.put);
     let Some(outcome) = outcome.filter(|_| !setting.is_silent) else {
         return Ok(Exit::Done);
     };
@@ -342,7 +343,7 @@ fn finish(
     let mut text = format!(
         "{}\nresults: {}\n",
         outcome.text(args.all, &console::style()),
-        place.said()
+        finished.put.said()
     );
     for file in &finished.files {
         text.push_str(&format!("  {}\n", file.display()));

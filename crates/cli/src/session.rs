@@ -10,9 +10,11 @@ use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::matrix::{self, Explanation, Matrix};
+use zonelab_lab::published::References;
 pub(crate) use zonelab_lab::results::Finished;
 use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
+use zonelab_lab::session::{left, plausible};
 
 use crate::console;
 use crate::exit::Failure;
@@ -115,6 +117,23 @@ impl Tally {
     }
 }
 
+/// Looks at the published values of experiments before anything is run: says which of them
+/// are not used, and gives that.
+///
+/// # Errors
+/// Some cannot be, or contradict each other.
+pub(crate) fn look_at(loaded: &[Loaded], references: &References) -> Result<Vec<String>, Failure> {
+    let mut all = Vec::new();
+    for one in loaded {
+        plausible(one, references).map_err(Failure::input)?;
+        all.extend(left(one));
+    }
+    for what in &all {
+        tell!("zonelab: warning: {what}");
+    }
+    Ok(all)
+}
+
 /// Runs experiments. The flag says whether the run was interrupted: then some
 /// results are missing.
 ///
@@ -190,6 +209,7 @@ fn finished(
                 experiment,
                 points,
                 reference: _,
+                is_own: _,
             } = one;
             let results: Vec<_> = results.by_ref().take(points.len()).flatten().collect();
             let matrix = Matrix::of(&experiment, &results, &explanations);

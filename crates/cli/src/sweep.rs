@@ -116,16 +116,14 @@ pub(crate) fn sweep(args: &Args, setting: Setting<'_>) -> Result<Exit, Failure> 
     if args.list {
         return list(&sweep.pack().with_first(), args.json);
     }
-    let place = sweep.pack().place(args.out.as_deref());
+    let place = sweep.pack().place(args.out.as_deref()).of(&args.file);
     let existing = if args.force {
         Existing::Replace
     } else {
         Existing::Keep
     };
-    let store = Store::create(place.path(), sweep.into_pack(), existing).map_err(failure)?;
+    let store = Store::create(&place, sweep.into_pack(), existing).map_err(failure)?;
     let store = store.with_format(args.format);
-    // Also of one that is interrupted, which goes on there.
-    results::link(&place);
     run(args, store, &place, setting)
 }
 
@@ -199,8 +197,9 @@ fn run(
                 }
             }
             let finished = store.finish().map_err(failure)?;
+            results::warn(&finished.put);
             if !setting.is_silent {
-                show(args, &finished, place)?;
+                show(args, &finished)?;
             }
             Ok(Exit::Done)
         }
@@ -216,9 +215,9 @@ fn run(
     }
 }
 
-fn show(args: &Args, finished: &Finished, place: &Place) -> Result<(), Failure> {
+fn show(args: &Args, finished: &Finished) -> Result<(), Failure> {
     if args.json {
-        let summary = place.path().join(SUMMARY);
+        let summary = finished.put.path().join(SUMMARY);
         let text = std::fs::read_to_string(&summary).map_err(Failure::environment)?;
         return console::print(&text);
     }
@@ -226,7 +225,7 @@ fn show(args: &Args, finished: &Finished, place: &Place) -> Result<(), Failure> 
         .pack
         .text(&finished.lines, args.all, &console::style())
         .map_err(failure)?;
-    text.push_str(&format!("\nresults: {}\n", place.said()));
+    text.push_str(&format!("\nresults: {}\n", finished.put.said()));
     for file in &finished.files {
         text.push_str(&format!("  {}\n", file.display()));
     }

@@ -16,7 +16,7 @@ use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::{Files, ProfileFiles};
 use crate::reproduce;
-use crate::results::{self, Destination};
+use crate::results::{self, Destination, Subject};
 use crate::session::{self, Finished, Loaded, Settings};
 
 /// Most points that are traced without being asked for by name.
@@ -307,7 +307,11 @@ fn put_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes a trace and its zone history: to the file that was named, or to a
 /// result directory. Gives their paths.
-fn put_trace(trace: &PointTrace, to: &Destination<'_>) -> Result<(PathBuf, PathBuf), Failure> {
+fn put_trace(
+    trace: &PointTrace,
+    to: &Destination<'_>,
+    is_whole: bool,
+) -> Result<(PathBuf, PathBuf), Failure> {
     if let Some(out) = to.trace_file {
         return Ok((out.to_owned(), put_beside(trace, out)?));
     }
@@ -315,8 +319,9 @@ fn put_trace(trace: &PointTrace, to: &Destination<'_>) -> Result<(PathBuf, PathB
     let name = format!("trace.{}", extension(to.uncompressed));
     let history = "zone-history.csv";
     let bytes = bytes_of(trace, !to.uncompressed);
-    results::put_all(to, &[(&name, &bytes), (history, csv.as_bytes())])?;
-    Ok((to.path().join(name), to.path().join(history)))
+    let files: [(&str, &[u8]); 2] = [(&name, &bytes), (history, csv.as_bytes())];
+    let put = results::put_all(to, &files, is_whole)?;
+    Ok((put.path().join(&name), put.path().join(history)))
 }
 
 /// Writes a trace to a file, and its zone history to one beside it, whose path
@@ -450,6 +455,7 @@ fn one_point(args: &Args, loaded: Loaded) -> Result<Loaded, Failure> {
         resolved,
         mut points,
         reference: _,
+        is_own,
     } = loaded;
     let all = points.len();
     let chosen = match &args.point {
@@ -482,6 +488,7 @@ fn one_point(args: &Args, loaded: Loaded) -> Result<Loaded, Failure> {
         points: vec![point],
         // A trace is compared with nothing.
         reference: None,
+        is_own,
     })
 }
 
@@ -525,7 +532,7 @@ fn show(
 pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let files = &Files::default();
     let opened = reproduce::open(files, &args.experiment, &args.set, args.quick)?;
-    let base = opened.base.as_deref();
+    let (base, source) = (opened.base.as_deref(), opened.source);
     let profiles = ProfileFiles { files, base };
     let mut loaded = one_point(args, opened.loaded)?;
     let conditions = args.conditions.load_for(files, &mut loaded.points)?;
@@ -549,10 +556,19 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
             "for_ns": args.window.trace_for.map(|time| time.0),
         },
     });
-    let to = Destination::new(
-        (None, &name),
-        (args.seed, args.force),
+    let subject = Subject {
+        name: &name,
+        source: &source,
         configuration,
+        decides: serde_json::json!({
+            "uncompressed": args.uncompressed,
+            "slowest": args.asking.question().slowest.data,
+        }),
+    };
+    let to = Destination::new(
+        None,
+        subject,
+        (args.seed, args.force),
         (args.out.as_deref(), args.uncompressed),
     );
     if args.out.is_none() {
@@ -569,7 +585,7 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
     let Some(trace) = result.and_then(|result| result.trace.as_deref()) else {
         return Ok(Exit::Interrupted);
     };
-    let (out, history) = put_trace(trace, &to)?;
+    let (out, history) = put_trace(trace, &to, !interrupted)?;
     announce(trace, &out);
     let point = finished.iter().flat_map(|one| &one.points).next();
     let explained = match point {

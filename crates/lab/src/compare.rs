@@ -10,7 +10,7 @@ use crate::experiment::{
 use crate::figure::{Axis as FigureAxis, Figure, Panel, Point as FigurePoint, Series};
 use crate::metrics::{interference, percentile_of, unit_of};
 use crate::published::{LookupError, References};
-use crate::rows::{Bound, Kind, Row, Standing, UNIT_CHANGE, UNIT_M, significant};
+use crate::rows::{Bound, Kind, Row, Standing, UNIT_CHANGE, UNIT_M, Unjudged, significant};
 use crate::run::{JobMeasured, PointResult};
 use crate::statistics::Statistics;
 
@@ -143,19 +143,13 @@ pub fn row_series(experiment: &Experiment, series: &str, job: &JobMeasured) -> S
         .compare
         .iter()
         .map(|compare| compare.job.as_str())
-        .filter(|job| spec.is_some_and(|spec| runs(experiment, spec, job)))
+        .filter(|job| spec.is_some_and(|spec| experiment.runs_result(spec, job)))
         .collect();
     if jobs.len() > 1 {
         format!("{series}: {}", job.name)
     } else {
         series.to_owned()
     }
-}
-
-/// Whether a series runs the job that results of this name are of.
-fn runs(experiment: &Experiment, series: &SeriesSpec, result: &str) -> bool {
-    let job = experiment.job_of_result(result);
-    job.is_some_and(|job| series.phases.iter().flatten().any(|name| *name == job.name))
 }
 
 /// The label of a point in figures.
@@ -189,7 +183,8 @@ fn value_at(
     )
 }
 
-/// M^Inter of a pair; `None` if none of its points was run.
+/// M^Inter of a pair; `None` if none of its points was run, and not finite if one that was
+/// run did not measure what it takes: a mean over the others would be another.
 fn interference_of(
     experiment: &Experiment,
     (results, over): (&[PointResult], Over),
@@ -198,7 +193,6 @@ fn interference_of(
     let point = |series: &str, job: &str, x: &AxisValue| {
         let at = |metric: &str| value_at((results, over), series, &x.text, job, metric);
         Some((at(&pair.throughput)?, at("lat_p95_us")?))
-            .filter(|(a, b)| a.is_finite() && b.is_finite())
     };
     // Levels without a point on either side cannot be compared.
     let points: Vec<_> = experiment
@@ -212,7 +206,12 @@ fn interference_of(
             ))
         })
         .collect();
-    interference(&points, pair.alpha)
+    let is_measured = |(a, b): &(f64, f64)| a.is_finite() && b.is_finite();
+    let mut all = points.iter();
+    match all.all(|(isolated, beside)| is_measured(isolated) && is_measured(beside)) {
+        true => interference(&points, pair.alpha),
+        false => Some(f64::NAN),
+    }
 }
 
 fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
@@ -241,9 +240,13 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
     experiment.interference.iter().filter_map(row).collect()
 }
 
-/// The statements whose points were run.
-fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
-    let value = |measured: &Measured, over: Over| match measured {
+/// What a statement is about; `None` if a point of it was not run.
+fn measurement(
+    experiment: &Experiment,
+    (results, over): (&[PointResult], Over),
+    measured: &Measured,
+) -> Option<f64> {
+    match measured {
         Measured::Metric {
             series,
             x,
@@ -258,11 +261,54 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
             let nothing = || (was_run(&pair.series) && was_run(&pair.isolated)).then_some(f64::NAN);
             interference_of(experiment, (results, over), pair).or_else(nothing)
         }
+    }
+}
+
+/// The statements that were not judged, and why: those of which [`rows`] has none.
+pub fn unjudged(experiment: &Experiment, results: &[PointResult], is_whole: bool) -> Vec<Unjudged> {
+    let missing = |measured: &Measured| {
+        let value = measurement(experiment, (results, Over::All), measured);
+        value.is_none().then(|| match measured {
+            Measured::Metric { series, x, .. } => format!("\"{series}\" was not run at {x}"),
+            Measured::Interference { series, .. } => {
+                format!("\"{series}\" or what it is compared with was not run")
+            }
+        })
     };
+    let interrupted = (!is_whole).then(|| "points of the experiment were not run".to_owned());
+    let why = |check: &Check| {
+        let own = check.unjudged.clone().or_else(|| interrupted.clone());
+        own.or_else(|| check.value.measured().into_iter().find_map(missing))
+    };
+    let of = |id: &Option<String>, says: &str, why: String| Unjudged {
+        id: id.as_ref().unwrap_or(&experiment.id).clone(),
+        says: says.to_owned(),
+        why,
+    };
+    let checks = experiment.checks.iter();
+    let checks = checks.filter_map(|check| Some(of(&check.id, &check.says, why(check)?)));
+    let was_run = |name: &String| results.iter().any(|result| result.series == *name);
+    let listings = experiment.listings.iter();
+    let listings = listings.filter_map(|listing| {
+        let not_run = || format!("\"{}\" was not run", listing.series);
+        let missing = || (!was_run(&listing.series)).then(not_run);
+        Some(of(
+            &None,
+            &listing.name,
+            interrupted.clone().or_else(missing)?,
+        ))
+    });
+    checks.chain(listings).collect()
+}
+
+/// The statements whose points were run.
+fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
     let row = |check: &Check| {
         let measured = check.value.measured();
         let of = |over: Over| {
-            let values = measured.iter().map(|one| value(one, over));
+            let values = measured
+                .iter()
+                .map(|one| measurement(experiment, (results, over), one));
             Some(check.value.of(&values.collect::<Option<Vec<f64>>>()?))
         };
         let (ours, statistics) = derived(experiment.repeats, of)?;
@@ -291,7 +337,9 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
         }
         Some(row.statement(bound).judged())
     };
-    experiment.checks.iter().filter_map(row).collect()
+    let judged = experiment.checks.iter();
+    let judged = judged.filter(|check| check.unjudged.is_none());
+    judged.filter_map(row).collect()
 }
 
 /// The figure of an experiment, if it has one: our curves, published points on them.

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec, is_word, number_of};
-use crate::reference::{CsvTable, Record, ReferenceError};
+use crate::reference::plausible::{self, Stated};
+use crate::reference::{Account, CsvTable, Record, ReferenceError};
 
 /// The tables that are built in, by the name that experiments use.
 macro_rules! builtin {
@@ -49,8 +50,19 @@ pub struct CellPlace {
 }
 
 impl CellPlace {
+    /// A place from its text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (at, column) = text.rsplit_once(", ")?;
+        let (file, line) = at.rsplit_once(':')?;
+        Some(Self {
+            file: file.to_owned(),
+            line: line.parse().ok()?,
+            column: column.to_owned(),
+        })
+    }
+
     fn of(record: &Record<'_>, source: &PublishedTable, metric: &str) -> Self {
-        let column = source.columns.get(metric).map_or(metric, String::as_str);
+        let column = column_of(source, metric);
         Self {
             file: record.file().to_owned(),
             line: record.line(),
@@ -63,6 +75,11 @@ impl fmt::Display for CellPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}, {}", self.file, self.line, self.column)
     }
+}
+
+/// The column of a metric.
+fn column_of<'a>(source: &'a PublishedTable, metric: &'a str) -> &'a str {
+    source.columns.get(metric).map_or(metric, String::as_str)
 }
 
 /// Reference tables.
@@ -238,6 +255,104 @@ impl References {
         Ok(None)
     }
 
+    /// Notes in `account` what of the table `name` an experiment uses at these values of the
+    /// axis: what it compares or draws.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub fn note(
+        &self,
+        (experiment, name): (&Experiment, &str),
+        at: &dyn Fn(&AxisValue) -> bool,
+        account: &mut Account,
+    ) -> Result<(), LookupError> {
+        for series in &experiment.series {
+            for source in series.published.iter().filter(|of| of.table == name) {
+                let keys = source.filter.iter().chain(&source.repeats);
+                let keys = keys.filter_map(|condition| condition.split_once('='));
+                keys.for_each(|(column, _)| account.key(column));
+                source.columns.values().for_each(|of| account.value(of));
+                account.label(&source.labels);
+                if let Some(column) = &source.x {
+                    account.key(column);
+                }
+                let own = |x: &&AxisValue| series.x.is_empty() || series.x.contains(&x.text);
+                for x in experiment.axis.values.iter().filter(own).filter(|x| at(x)) {
+                    if let Some(column) = &source.x {
+                        account.at(column, &x.text);
+                    }
+                    self.note_point(source, &asked(experiment, series, source), x, account)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_point(
+        &self,
+        source: &PublishedTable,
+        metrics: &[&str],
+        x: &AxisValue,
+        account: &mut Account,
+    ) -> Result<(), LookupError> {
+        for metric in metrics {
+            let repeats = (!source.repeats.is_empty()).then_some(&source.repeats);
+            for conditions in [&source.filter].into_iter().chain(repeats) {
+                for (row, _) in self.rows_matching(source, conditions, x, metric)? {
+                    account.uses(&row, column_of(source, metric));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a user's table is left over, in words: `account` has what is used of it. Of a
+    /// table that is built in as well, columns are known.
+    ///
+    /// # Errors
+    /// A column that nothing knows.
+    pub fn left(
+        name: &str,
+        table: &CsvTable,
+        mut account: Account,
+    ) -> Result<Vec<String>, ReferenceError> {
+        if let Ok(builtin) = Self::builtin()?.table(name) {
+            account.label(builtin.columns());
+        }
+        account.left(table)
+    }
+
+    /// Refuses published values of a point that cannot be, or contradict each other.
+    /// `in_flight` gives the operations that a job keeps in flight.
+    ///
+    /// # Errors
+    /// There are such values, or as [`Self::value`].
+    pub fn plausible(
+        &self,
+        experiment: &Experiment,
+        series: &SeriesSpec,
+        x: &AxisValue,
+        in_flight: &dyn Fn(&str) -> u64,
+    ) -> Result<(), LookupError> {
+        for compare in &experiment.compare {
+            let mut places = Vec::new();
+            for metric in &compare.metrics {
+                let published = self.value(series, &compare.job, x, metric)?;
+                let published = published.and_then(|of| Some((of.value, of.place?)));
+                places.extend(published.map(|(value, place)| (metric, value, place)));
+            }
+            let stated = places.iter().map(|(metric, value, place)| Stated {
+                metric,
+                value: *value,
+                place,
+            });
+            let stated: Vec<Stated<'_>> = stated.collect();
+            stated.iter().try_for_each(plausible::possibly)?;
+            plausible::together(&stated, in_flight(&compare.job))?;
+        }
+        Ok(())
+    }
+
     fn in_table(
         &self,
         source: &PublishedTable,
@@ -363,6 +478,23 @@ impl References {
         }
         Ok(rows)
     }
+}
+
+/// The metrics of a table that an experiment asks for: what it compares and draws.
+fn asked<'a>(
+    experiment: &'a Experiment,
+    series: &SeriesSpec,
+    source: &PublishedTable,
+) -> Vec<&'a str> {
+    let of_job = |job: &String| source.job.is_empty() || source.job == *job;
+    let compared = experiment.compare.iter();
+    let compared = compared.filter(|of| of_job(&of.job) && experiment.runs_result(series, &of.job));
+    let compared = compared.flat_map(|of| of.metrics.iter().map(String::as_str));
+    let figures = experiment.figures.iter();
+    let drawn = figures.flat_map(|figure| [figure.x.as_str(), figure.y.as_str()]);
+    compared
+        .chain(drawn.filter(|name| *name != "axis"))
+        .collect()
 }
 
 /// What turns a value of a column into one of a metric: both have their units

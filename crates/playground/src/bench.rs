@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use zonelab_device::Nanos;
-use zonelab_lab::compare;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::difference::{self, Difference};
 use zonelab_lab::experiment::Experiment;
@@ -15,9 +14,11 @@ use zonelab_lab::matrix::{self, Matrix};
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::published::References;
 use zonelab_lab::results::{self, Configuration, Finished, Texts, Written, point_json};
-use zonelab_lab::rows::{Misfits, Row, Scope};
+use zonelab_lab::rows::{Misfits, Scope};
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
-use zonelab_lab::session::{self, ALTERED, Files, Judged, Loaded, ProfileFiles, alters};
+use zonelab_lab::session::{
+    self, ALTERED, Files, Judged, Loaded, Measured, ProfileFiles, Terms, alters,
+};
 
 use crate::picture::{self, Window};
 use crate::problem::Problems;
@@ -218,8 +219,7 @@ impl Bench {
             results,
         }];
         let [one] = &finished;
-        let rows = compare::rows(&one.experiment, &one.results, &self.references);
-        let mut judged = self.judged(rows.map_err(Problems::said)?)?;
+        let mut judged = self.judged(one)?;
         let measured = (
             &one.experiment,
             one.points.as_slice(),
@@ -249,7 +249,7 @@ impl Bench {
         Ok(Matrix::of(self.experiment(), results, &explained?))
     }
 
-    fn judged(&self, rows: Vec<Row>) -> Result<Judged, Problems> {
+    fn judged(&self, one: &Finished) -> Result<Judged, Problems> {
         let misfits = Misfits::parse(library::MISFITS_FILE, library::MISFITS);
         let misfits = misfits.map_err(Problems::said)?;
         let scope = Scope {
@@ -258,12 +258,18 @@ impl Bench {
         };
         let settings = self.request.settings();
         let altered = settings.iter().any(|set| alters(set));
-        Ok(Judged::of(
-            rows,
+        let terms = Terms {
+            misfits: &misfits,
             scope,
-            altered.then_some(ALTERED),
-            &misfits,
-        ))
+            shown: altered.then_some(ALTERED),
+            is_own: self.loaded.is_own,
+        };
+        let measured = Measured {
+            experiment: &one.experiment,
+            results: &one.results,
+            points: one.points.len(),
+        };
+        Judged::of(&[measured], &self.references, terms).map_err(Problems::said)
     }
 }
 

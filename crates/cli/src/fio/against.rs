@@ -10,9 +10,9 @@ use super::ending::{configuration, outcome, put_text};
 use super::input::Input;
 use super::target::{Ran, Target};
 use super::{Args, interruptible};
-use crate::console;
 use crate::devices::Named;
 use crate::exit::{Exit, Failure};
+use crate::{console, results};
 
 /// Runs the jobs on both devices, one after the other, and compares.
 pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Result<Exit, Failure> {
@@ -123,7 +123,11 @@ fn write(
     agreement: &Agreement,
     is_whole: bool,
 ) -> Result<(), Failure> {
-    let mut dir = ResultDir::create(path, manifest, existing).map_err(Failure::environment)?;
+    let dir = match is_whole {
+        true => ResultDir::create(path, manifest, existing),
+        false => ResultDir::create_part(path, manifest, existing),
+    };
+    let mut dir = dir.map_err(Failure::environment)?;
     let mut put = |name: &str, text: &str| {
         dir.write(name, text.as_bytes())
             .map_err(Failure::environment)
@@ -135,9 +139,7 @@ fn write(
     put("agreement.json", &agreement.to_json())?;
     let style = zonelab_lab::table::Style::default();
     put("agreement.txt", &agreement.to_text(&style))?;
-    if is_whole {
-        dir.finish().map_err(Failure::environment)?;
-    }
-    tell!("zonelab: results: {}", path.display());
+    let put = results::end(dir, is_whole)?;
+    tell!("zonelab: results: {}", put.said());
     Ok(())
 }

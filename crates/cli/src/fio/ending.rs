@@ -32,7 +32,10 @@ impl Ending {
         configuration: &Value,
     ) -> Result<Self, Failure> {
         let tool = concat!("zonelab ", env!("CARGO_PKG_VERSION"));
-        let manifest = Manifest::new(tool, configuration.to_string().as_bytes(), args.seed);
+        // With how much detail they are written.
+        let is_plus = args.forms().contains(&Format::JsonPlus);
+        let identity = format!("{configuration}\n{is_plus}");
+        let manifest = Manifest::new(tool, identity.as_bytes(), args.seed);
         let existing = if args.force {
             Existing::Replace
         } else {
@@ -62,13 +65,17 @@ impl Ending {
     ) -> Result<Exit, Failure> {
         if let Some(place) = &self.target {
             let json = json(args, report);
-            let dir = ResultDir::create(place.path(), self.manifest, self.existing);
-            let dir = dir.map_err(Failure::environment)?;
+            let is_whole = !report.interrupted && report.lost.is_none();
+            let dir = match is_whole {
+                true => ResultDir::create(place, self.manifest, self.existing),
+                false => ResultDir::create_part(place, self.manifest, self.existing),
+            };
+            let mut dir = dir.map_err(Failure::environment)?;
             let mut more = log_files(plan, run);
             more.extend(host.map(|host| (host_state::FILE.to_owned(), host.to_json())));
-            write(dir, report, &json, more)?;
-            results::link(place);
-            tell!("zonelab: results: {}", place.said());
+            write(&mut dir, report, &json, more)?;
+            let put = results::end(dir, is_whole)?;
+            tell!("zonelab: results: {}", put.said());
         }
         print(args, report)?;
         Ok(outcome(report))
@@ -79,7 +86,7 @@ impl Ending {
 fn place(args: &Args, input: &Input, plan: &Plan, manifest: &Manifest) -> Option<Place> {
     let logs = plan.jobs.iter().any(|job| job.logs.any());
     let name = output::file_name(&input.stem);
-    let place = || Place::new(args.out.as_deref(), &name, manifest);
+    let place = || Place::new(args.out.as_deref(), &name, manifest).of(&input.name);
     (logs || args.out.is_some()).then(place)
 }
 
@@ -112,7 +119,7 @@ pub(super) fn configuration(input: &Input, of_device: Value) -> Value {
 }
 
 fn write(
-    mut dir: ResultDir,
+    dir: &mut ResultDir,
     report: &Report<'_>,
     json: &str,
     more: Vec<(String, String)>,
@@ -127,9 +134,6 @@ fn write(
         // A prefix may be a path of the machine that the job file was made on.
         let name = name.rsplit('/').next().unwrap_or(&name);
         put(name, &text)?;
-    }
-    if !report.interrupted && report.lost.is_none() {
-        dir.finish().map_err(Failure::environment)?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, builtin};
 use zonelab_lab::experiment::Via;
 use zonelab_lab::kv::{KvRun, KvTemplate, Surroundings};
+use zonelab_lab::output::BUILTIN;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::profile::{Profile, to_toml};
@@ -21,6 +22,7 @@ use crate::conditions::{self, ConditionArgs};
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::host_state::{self, HostState};
+use crate::results::Subject;
 use crate::{console, files, namespace, profiles, results};
 
 /// Options of `kv`.
@@ -184,16 +186,23 @@ fn template(args: &Args) -> Result<KvTemplate, Failure> {
         .map_err(|errors| Failure::usage(errors.to_string()))
 }
 
-/// Where results go, if anywhere.
+/// Where results go, if anywhere; `on` says what they are measured on, besides its drive.
 fn destination<'a>(
     args: &'a Args,
     configuration: serde_json::Value,
+    on: &str,
 ) -> Option<results::Destination<'a>> {
     let out = args.out.as_deref()?;
-    Some(results::Destination::new(
-        (Some(out), &args.workload),
-        (args.seed, args.force),
+    let subject = Subject {
+        name: &args.workload,
+        source: BUILTIN,
         configuration,
+        decides: on.into(),
+    };
+    Some(results::Destination::new(
+        Some(out),
+        subject,
+        (args.seed, args.force),
         (None, false),
     ))
 }
@@ -213,6 +222,11 @@ fn emulated(
     let to = destination(
         args,
         configuration(template, Some(&drive_toml), &conditions),
+        match way {
+            Way::Virtual => "virtual time",
+            Way::Real => "real time",
+            Way::Pcie => "the driver for PCIe",
+        },
     );
     if let Some(to) = &to {
         results::prepare(to)?;
@@ -293,8 +307,8 @@ fn finish(
         let host = host.map(HostState::to_json);
         let mut files = vec![("kv.json", json.as_bytes()), ("kv.txt", text.as_bytes())];
         files.extend(host.iter().map(|text| (host_state::FILE, text.as_bytes())));
-        results::put_all(to, &files)?;
-        tell!("zonelab: results: {}", to.place.said());
+        let put = results::put_all(to, &files, !report.interrupted)?;
+        tell!("zonelab: results: {}", put.said());
     }
     if args.json {
         console::print(&json)?;

@@ -29,7 +29,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
     let loss = Loss::of_zones(nsid, &namespace, &reported, zones);
     namespace::may_lose(&args.device, loss, args.overwrite)?;
     let mut device = opened.drive.0;
-    let to = destination(args, Report::configuration(&template, None));
+    let to = destination(args, Report::configuration(&template, None), &args.device);
     if let Some(to) = &to {
         results::prepare(to)?;
     }

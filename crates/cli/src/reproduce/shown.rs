@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use zonelab_host::stats::Latency;
 use zonelab_lab::difference::Difference;
 use zonelab_lab::idle::LEAST_SHARE;
-use zonelab_lab::output::Place;
+use zonelab_lab::output::Put;
 use zonelab_lab::rows::{Row, Summary};
 use zonelab_lab::run::JobMeasured;
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
@@ -27,7 +27,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// What a person sees.
-pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> String {
+pub(super) fn text(shown: &Shown<'_>, put: &Put, figures: &[String]) -> String {
     let Shown {
         finished,
         rows,
@@ -61,7 +61,7 @@ pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> Stri
         text.push_str(&table::comparison(&compared, summary, &style));
     }
     text.push_str(&table::differences(differences, &style));
-    if !rows.is_empty() {
+    if !(rows.is_empty() && summary.unjudged.is_empty()) {
         text.push_str(table::page(rows, summary, &style).trim_end());
         text.push('\n');
     }
@@ -75,8 +75,8 @@ pub(super) fn text(shown: &Shown<'_>, place: &Place, figures: &[String]) -> Stri
         text.push_str(&late);
     }
     // Writing to a string does not fail.
-    let path = place.path();
-    let _ = writeln!(text, "\nresults: {}", place.said());
+    let path = put.path();
+    let _ = writeln!(text, "\nresults: {}", put.said());
     for figure in figures.iter().filter(|_| every_row) {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }

@@ -22,6 +22,8 @@ mod fio_words;
 mod fit;
 mod ftl;
 mod idle;
+mod inputs_used;
+mod judged;
 mod keys;
 mod kv;
 mod namespaces;

@@ -64,6 +64,16 @@ pub(super) fn names(
     names.of_repeated(experiment);
     for (i, compare) in experiment.compare.iter().enumerate() {
         names.known(format!("compare.{i}.job"), &compare.job, &results);
+        let mut all = experiment.series.iter();
+        let is_run = all.any(|of| experiment.runs_result(of, &compare.job));
+        if results.contains(&compare.job.as_str()) && !is_run {
+            let what = format!(
+                "no series runs \"{}\", so that nothing is compared",
+                compare.job
+            );
+            let valid = "name a job that one runs".to_owned();
+            names.report(&format!("compare.{i}.job"), what, valid);
+        }
         for (j, informative) in compare.informative.iter().enumerate() {
             for name in &informative.series {
                 names.known(format!("compare.{i}.informative.{j}.series"), name, &series);

@@ -443,6 +443,8 @@ pub struct PublishedTable {
     /// What turns the value of a column into the unit of the metric, where the names of
     /// the two do not say it.
     pub factors: BTreeMap<String, f64>,
+    /// Columns of the table that are there for people.
+    pub labels: Vec<String>,
     /// The table need not have a row of the series.
     pub may_be_absent: bool,
 }
@@ -561,6 +563,8 @@ pub struct Check {
     /// Why the statement is no evidence, if an input of the profile or of the host makes it
     /// true: then it is shown, and not judged.
     pub input: Option<String>,
+    /// Why it cannot be judged in this run, whatever its points measure.
+    pub unjudged: Option<String>,
 }
 
 /// A line of a listing of zones that was published, as a zone report in nvme-cli's form
@@ -806,6 +810,13 @@ impl Experiment {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobTemplate> {
         self.jobs.iter().find(|job| job.name == name)
+    }
+
+    /// Whether a series runs the job that results of this name are of.
+    #[must_use]
+    pub fn runs_result(&self, series: &SeriesSpec, result: &str) -> bool {
+        let job = self.job_of_result(result);
+        job.is_some_and(|job| series.phases.iter().flatten().any(|name| *name == job.name))
     }
 
     /// The job that results of this name are of ([`Self::result_names`]).

@@ -6,7 +6,7 @@ use zonelab_config::{Item, Reported, Table};
 
 use super::ftl::ftl;
 use super::host::Via;
-use super::read::{axis_text, set, tables, text, zone_range};
+use super::read::{axis_text, metric, set, tables, text, zone_range};
 use super::{PublishedPoint, PublishedTable, SeriesSpec};
 
 /// A series, with what was published of it.
@@ -82,6 +82,7 @@ fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
     let x_factor = table.get("x_factor", Item::f64).or(1.0);
     let job = table.string("job").or(String::new());
     let columns = columns(&table.table("columns"));
+    let labels = table.list("labels", text).or(Vec::new());
     let x = x?;
     if x.is_none() {
         table.refuse("x_factor", "only with `x`, the column that it is about")?;
@@ -95,6 +96,7 @@ fn published_table(table: &Table<'_>) -> Result<PublishedTable, Reported> {
         job: job?,
         columns: columns?,
         factors: BTreeMap::new(),
+        labels: labels?,
         may_be_absent: false,
     })
 }
@@ -112,7 +114,7 @@ fn columns(table: &Table<'_>) -> Result<BTreeMap<String, String>, Reported> {
 
 fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
     let x = table.get("x", axis_text).required();
-    let metric = table.string("metric").required();
+    let metric = table.get("metric", metric).required();
     let job = table.string("job").or(String::new());
     let value = table.get("value", Item::f64).required();
     let low = table.get("low", Item::f64).optional();

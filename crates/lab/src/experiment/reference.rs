@@ -7,7 +7,7 @@ use zonelab_config::{Item, Reported, Table, nearest};
 use super::read::text;
 use super::{Experiment, PublishedTable, is_word, number_of};
 use crate::metrics::unit_of;
-use crate::reference::{CsvTable, ReferenceError};
+use crate::reference::{CsvTable, ReferenceError, UNITS};
 
 /// A table of published results, with the meaning of its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,25 +24,9 @@ pub struct ReferenceFile {
     pub y: BTreeMap<String, String>,
     /// What turns the value of a column into the metric's unit, where it is not 1.
     pub factors: BTreeMap<String, f64>,
+    /// Columns that are there for people.
+    pub labels: Vec<String>,
 }
-
-/// Units of columns, by the unit of the metric: names with their sizes.
-const UNITS: [(&str, &[(&str, f64)]); 3] = [
-    ("us", &[("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)]),
-    ("KIOPS", &[("IOPS", 1e-3), ("KIOPS", 1.0), ("MIOPS", 1e3)]),
-    (
-        "MiB/s",
-        &[
-            ("B/s", 1.0 / 1_048_576.0),
-            ("KiB/s", 1.0 / 1024.0),
-            ("MiB/s", 1.0),
-            ("GiB/s", 1024.0),
-            ("kB/s", 1e3 / 1_048_576.0),
-            ("MB/s", 1e6 / 1_048_576.0),
-            ("GB/s", 1e9 / 1_048_576.0),
-        ],
-    ),
-];
 
 /// The key `reference`: the name of the file, or a table that says more.
 pub(super) fn reference(root: &Table<'_>) -> Result<Option<ReferenceFile>, Reported> {
@@ -62,6 +46,7 @@ fn reference_table(table: &Table<'_>) -> Result<ReferenceFile, Reported> {
     let job = table.string("job").or(String::new());
     let y = by_metric(&table.table("y"), |item, _| text(item));
     let factors = by_metric(&table.table("unit"), factor);
+    let labels = table.list("labels", text).or(Vec::new());
     Ok(ReferenceFile {
         file: file?,
         x: x?,
@@ -69,6 +54,7 @@ fn reference_table(table: &Table<'_>) -> Result<ReferenceFile, Reported> {
         job: job?,
         y: y?,
         factors: factors?,
+        labels: labels?,
     })
 }
 
@@ -111,6 +97,7 @@ impl ReferenceFile {
             job: String::new(),
             y: BTreeMap::new(),
             factors: BTreeMap::new(),
+            labels: Vec::new(),
         }
     }
 
@@ -125,6 +112,7 @@ impl ReferenceFile {
             job: self.job.clone(),
             columns: self.y.clone(),
             factors: self.factors.clone(),
+            labels: self.labels.clone(),
             may_be_absent: true,
         }
     }

@@ -56,6 +56,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Check, Reported> {
         needs,
         published,
         input,
+        unjudged: None,
     })
 }
 

@@ -14,15 +14,21 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+mod lock;
 mod place;
 
-pub use place::{Place, is_of_many};
+pub use place::{Place, Put, is_of_many};
+
+use lock::{Busy, lock};
 
 #[cfg(test)]
 mod tests;
 
 /// Name of the file that says whose results a directory holds.
 pub const MANIFEST: &str = "manifest.json";
+
+/// What results of something that is built in are results of.
+pub const BUILTIN: &str = "built in";
 
 /// Version of the manifest. Within a version keys are only added.
 const SCHEMA: u32 = 1;
@@ -58,6 +64,9 @@ pub struct Manifest {
     pub configuration: String,
     /// Seed of the run.
     pub seed: u64,
+    /// The file or the device that they are results of, as it was named, or [`BUILTIN`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Whether the run got to its end. The files are whole in any case.
     pub complete: bool,
     /// The result files, in order of writing, with `/` between directories.
@@ -74,6 +83,7 @@ impl Manifest {
             tool: tool.to_owned(),
             configuration: format!("{:016x}", digest(configuration)),
             seed,
+            source: None,
             complete: false,
             files: Vec::new(),
         }
@@ -126,6 +136,15 @@ pub enum OutputError {
         /// The directory.
         path: PathBuf,
     },
+    /// Another program writes there.
+    #[error(
+        "another zonelab is writing to {path}: wait until it has ended, or write elsewhere with \
+         `--out DIR`"
+    )]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A result file was given a name that does not stay in the directory.
     #[error("`{name}` is not a name for a result file: use relative names without `..`")]
     Name {
@@ -154,42 +173,106 @@ impl OutputError {
     }
 }
 
-/// A directory that results are written to.
+/// A directory that results are written to, by one program at a time.
 ///
-/// Two processes should not write to the same one at a time.
+/// Whole results of the same configuration that are there stay until the first file of the
+/// new ones is written, so that work which is interrupted before takes nothing away.
 #[derive(Debug)]
 pub struct ResultDir {
-    path: PathBuf,
+    place: Place,
     manifest: Manifest,
+    /// Earlier results of the same configuration, which are still there.
+    earlier: Option<Manifest>,
+    /// Locked as long as this lives.
+    _lock: Option<File>,
 }
 
 impl ResultDir {
-    /// Makes `path` ready for the results that `manifest` describes: creates
-    /// it, or removes the results of an earlier run from it. Files that no
+    /// Makes a directory ready for results that are there already, to be written at once:
+    /// creates it, or removes the results of another configuration from it. Files that no
     /// manifest lists are left alone.
     ///
     /// # Errors
     /// [`OutputError::OtherConfiguration`] and [`OutputError::NotResults`]
     /// unless `existing` is [`Existing::Replace`]; [`OutputError::Io`].
     pub fn create(
-        path: &Path,
+        place: impl Into<Place>,
         manifest: Manifest,
         existing: Existing,
     ) -> Result<Self, OutputError> {
-        let previous = permitted(path, &manifest, existing)?;
-        if let Previous::Results(theirs) = previous {
-            remove_results(path, &theirs)?;
+        Self::open(place.into(), manifest, existing, Busy::Wait)
+    }
+
+    /// The same for a part of results, of work that was interrupted. It takes the place of
+    /// no whole results: if there are some, it goes beside them.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_part(
+        place: impl Into<Place>,
+        manifest: Manifest,
+        existing: Existing,
+    ) -> Result<Self, OutputError> {
+        let complete = |place: &Place| match read_manifest(place.path()) {
+            Ok(Previous::Results(theirs)) => Some(theirs.complete),
+            _ => None,
+        };
+        let place = place.into();
+        if complete(&place) != Some(true) {
+            return Self::create(place, manifest, existing);
         }
-        let manifest = Manifest {
-            complete: false,
-            files: Vec::new(),
-            ..manifest
+        let place = place.of_part();
+        let existing = match complete(&place) {
+            Some(false) => Existing::Replace,
+            _ => existing,
         };
-        let dir = Self {
-            path: path.to_owned(),
-            manifest,
+        Self::create(place, manifest, existing)
+    }
+
+    /// The same for work that keeps a file in the directory to go on from, and so has it for
+    /// as long as it takes.
+    ///
+    /// # Errors
+    /// As [`Self::create`], and [`OutputError::Busy`].
+    pub fn hold(
+        place: impl Into<Place>,
+        manifest: Manifest,
+        existing: Existing,
+    ) -> Result<Self, OutputError> {
+        Self::open(place.into(), manifest, existing, Busy::Fail)
+    }
+
+    fn open(
+        place: Place,
+        manifest: Manifest,
+        existing: Existing,
+        busy: Busy,
+    ) -> Result<Self, OutputError> {
+        let path = place.path();
+        fs::create_dir_all(path).map_err(OutputError::io("create", path))?;
+        let lock = lock(path, busy)?;
+        let previous = permitted(path, &manifest, existing)?;
+        let mut dir = Self {
+            manifest: Manifest {
+                source: place.source.clone(),
+                complete: false,
+                files: Vec::new(),
+                ..manifest
+            },
+            earlier: None,
+            place,
+            _lock: lock,
         };
-        dir.write_manifest()?;
+        match previous {
+            Previous::Results(theirs) if theirs.same_configuration(&dir.manifest) => {
+                dir.earlier = Some(theirs);
+            }
+            Previous::Results(theirs) => {
+                remove_results(dir.path(), &theirs.files)?;
+                dir.write_manifest()?;
+            }
+            Previous::None | Previous::Unreadable => dir.write_manifest()?,
+        }
         Ok(dir)
     }
 
@@ -203,13 +286,17 @@ impl ResultDir {
         permitted(path, manifest, existing)?;
         let probe = temporary(&path.join(MANIFEST));
         File::create(&probe).map_err(OutputError::io("write", &probe))?;
-        fs::remove_file(&probe).map_err(OutputError::io("remove", &probe))
+        match fs::remove_file(&probe) {
+            // Somebody else who looks at the same time was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(OutputError::io("remove", &probe)),
+        }
     }
 
     /// Where the results are.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
     }
 
     /// Writes the result file `name` (relative; `/` makes directories), whole
@@ -218,7 +305,41 @@ impl ResultDir {
     /// # Errors
     /// [`OutputError::Name`] or [`OutputError::Io`].
     pub fn write(&mut self, name: &str, contents: &[u8]) -> Result<(), OutputError> {
-        let target = result_path(&self.path, name)?;
+        result_path(self.path(), name)?;
+        self.begin()?;
+        self.put(name, contents)
+    }
+
+    /// Removes earlier results, but for files that were written to go on from.
+    fn begin(&mut self) -> Result<(), OutputError> {
+        let Some(earlier) = self.earlier.take() else {
+            return Ok(());
+        };
+        let is_ours = |file: &String| self.manifest.files.contains(file);
+        let theirs: Vec<String> = earlier.files.into_iter().filter(|f| !is_ours(f)).collect();
+        remove_results(self.path(), &theirs)?;
+        self.write_manifest()
+    }
+
+    /// Writes a file to go on from. Earlier results stay.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn keep(&mut self, name: &str, contents: &[u8]) -> Result<(), OutputError> {
+        match &self.earlier {
+            Some(earlier) if earlier.files.iter().any(|file| file == name) => {
+                replace(&result_path(self.path(), name)?, contents)?;
+                if !self.manifest.files.iter().any(|file| file == name) {
+                    self.manifest.files.push(name.to_owned());
+                }
+                Ok(())
+            }
+            _ => self.write(name, contents),
+        }
+    }
+
+    fn put(&mut self, name: &str, contents: &[u8]) -> Result<(), OutputError> {
+        let target = result_path(self.path(), name)?;
         if !self.manifest.files.iter().any(|file| file == name) {
             // Listed before it exists: after a crash the next run knows what
             // to remove.
@@ -231,20 +352,27 @@ impl ResultDir {
         replace(&target, contents)
     }
 
-    /// Marks the run as complete.
+    /// Marks the results as whole, and lets `latest` lead to them.
     ///
     /// # Errors
     /// [`OutputError::Io`].
-    pub fn finish(mut self) -> Result<(), OutputError> {
+    pub fn finish(mut self) -> Result<Put, OutputError> {
+        self.begin()?;
         self.manifest.complete = true;
-        self.write_manifest()
+        self.write_manifest()?;
+        Ok(self.place.lead(&self.manifest))
+    }
+
+    /// Ends with a part of the results.
+    pub fn leave(self) -> Put {
+        self.place.stay()
     }
 
     fn write_manifest(&self) -> Result<(), OutputError> {
         let mut text =
             serde_json::to_string_pretty(&self.manifest).expect("a manifest has no maps");
         text.push('\n');
-        replace(&self.path.join(MANIFEST), text.as_bytes())
+        replace(&self.path().join(MANIFEST), text.as_bytes())
     }
 }
 
@@ -302,10 +430,10 @@ fn read_manifest(path: &Path) -> Result<Previous, OutputError> {
     }
 }
 
-/// Removes the files that `manifest` lists, and what half-finished writing of
+/// Removes the files that a manifest lists, and what half-finished writing of
 /// them may have left.
-fn remove_results(path: &Path, manifest: &Manifest) -> Result<(), OutputError> {
-    for name in &manifest.files {
+fn remove_results(path: &Path, files: &[String]) -> Result<(), OutputError> {
+    for name in files {
         // The list is input: a name that leads elsewhere is not followed.
         let Ok(target) = result_path(path, name) else {
             continue;
@@ -357,34 +485,6 @@ pub fn file_name(id: &str) -> String {
     } else {
         name
     }
-}
-
-/// Puts a symbolic link to `target` at `path` in one step: a link that is there is replaced.
-///
-/// # Errors
-/// It cannot be made, or something else than a link is there.
-pub fn link(path: &Path, target: &Path) -> Result<(), OutputError> {
-    let is_other = fs::symlink_metadata(path).is_ok_and(|of| !of.is_symlink());
-    if is_other {
-        let source = io::Error::new(io::ErrorKind::AlreadyExists, "it is not a link");
-        return Err(OutputError::io("link", path)(source));
-    }
-    let partial = temporary(path);
-    // One that an earlier run left.
-    let _ = fs::remove_file(&partial);
-    symlink(target, &partial)
-        .and_then(|()| fs::rename(&partial, path))
-        .map_err(OutputError::io("link", path))
-}
-
-#[cfg(unix)]
-fn symlink(target: &Path, path: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(target, path)
-}
-
-#[cfg(not(unix))]
-fn symlink(_target: &Path, _path: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// The name under which `target` is written before it is renamed.

@@ -66,7 +66,107 @@ fn run(scratch: &Scratch, configuration: &str, existing: Existing) -> Result<(),
     let mut dir = ResultDir::create(&scratch.results(), manifest(configuration, 1), existing)?;
     dir.write("rows.json", b"{}\n")?;
     dir.write(&format!("figures/{configuration}.svg"), b"<svg/>\n")?;
-    dir.finish()
+    let put = dir.finish()?;
+    assert_eq!(put.said(), scratch.results().display().to_string());
+    Ok(())
+}
+
+/// Whole results stay until others are written, and a part goes beside them.
+#[test]
+fn whole_results_are_replaced_by_whole_ones_only() {
+    let scratch = Scratch::new();
+    run(&scratch, "a", Existing::Keep).unwrap();
+    let whole = scratch.files();
+    let at = scratch.results();
+    // Work that ends before it has a result.
+    let mut held = ResultDir::hold(&at, manifest("a", 1), Existing::Keep).unwrap();
+    held.keep("rows.json", b"{ }\n").unwrap();
+    drop(held);
+    scratch_is_but(&scratch, &whole, "rows.json");
+    run(&scratch, "a", Existing::Keep).unwrap();
+    assert_eq!(scratch.files(), whole);
+    // Parts, of this and of another configuration.
+    for (configuration, existing) in [("a", Existing::Keep), ("b", Existing::Replace)] {
+        let part = ResultDir::create_part(&at, manifest(configuration, 1), existing);
+        let mut part = part.unwrap();
+        part.write("points.csv", b"1\n").unwrap();
+        let put = part.leave();
+        assert_eq!(put.path(), at.with_file_name("C10a-partial"));
+        assert_eq!(scratch.files(), whole, "{configuration}");
+    }
+    // What was kept to go on from is among the results that follow.
+    let mut held = ResultDir::hold(&at, manifest("a", 1), Existing::Keep).unwrap();
+    held.keep("rows.json", b"{ }\n").unwrap();
+    held.write("new.csv", b"1\n").unwrap();
+    let _ = held.finish().unwrap();
+    assert_eq!(scratch.names(), ["manifest.json", "new.csv", "rows.json"]);
+    let text = fs::read_to_string(at.join(MANIFEST)).unwrap();
+    assert!(text.contains("\"rows.json\"") && text.contains("\"complete\": true"));
+}
+
+/// The files are those of before, but for the content of one.
+fn scratch_is_but(scratch: &Scratch, before: &[(String, Vec<u8>)], but: &str) {
+    let now = scratch.files();
+    assert_eq!(now.len(), before.len());
+    for (one, other) in now.iter().zip(before) {
+        assert!(one == other || one.0 == but, "{}", one.0);
+    }
+}
+
+#[test]
+fn one_program_at_a_time_has_a_directory() {
+    let scratch = Scratch::new();
+    let at = scratch.results();
+    let hold = || ResultDir::hold(&at, manifest("a", 1), Existing::Keep);
+    let first = hold().unwrap();
+    let error = hold().unwrap_err();
+    assert!(matches!(error, OutputError::Busy { .. }), "{error}");
+    drop(first);
+    hold().unwrap();
+}
+
+/// The link leads to whole results of one file, as long as that is there.
+#[test]
+fn the_link_leads_to_whole_results_of_one_file() {
+    let scratch = Scratch::new();
+    let parent = scratch.0.join("results");
+    let place = |name: &str, source: &Path| Place {
+        path: parent.join(name),
+        latest: Some(parent.join("latest")),
+        source: Some(source.display().to_string()),
+    };
+    let write = |name: &str, source: &Path, is_whole: bool| {
+        let configuration = manifest(name, 1);
+        let place = place(name, source);
+        let dir = ResultDir::create(place, configuration, Existing::Keep).unwrap();
+        match is_whole {
+            true => dir.finish().unwrap(),
+            false => dir.leave(),
+        }
+    };
+    let target = || fs::read_link(parent.join("latest")).unwrap();
+    let (ours, theirs) = (scratch.0.join("ours.toml"), scratch.0.join("theirs.toml"));
+    fs::write(&ours, "").unwrap();
+    fs::write(&theirs, "").unwrap();
+    let put = write("a", &ours, true);
+    assert!(
+        put.said().ends_with("latest leads to it)"),
+        "{}",
+        put.said()
+    );
+    let put = write("b", &ours, false);
+    assert!(put.said().ends_with("latest does not lead to it)"));
+    assert_eq!((target(), put.warning()), (PathBuf::from("a"), None));
+    let put = write("c", &theirs, true);
+    assert!(put.warning().unwrap().contains("ours.toml"));
+    assert_eq!(target(), Path::new("a"));
+    let _ = write("d", &ours, true);
+    assert_eq!(target(), Path::new("d"));
+    fs::remove_file(&ours).unwrap();
+    let _ = write("e", &theirs, true);
+    assert_eq!(target(), Path::new("e"));
+    let same = Place::from(Path::new("x"));
+    assert_eq!(same.clone().of("./a.toml"), same.of("a.toml"));
 }
 
 #[test]

@@ -86,6 +86,12 @@ impl CsvTable {
         })
     }
 
+    /// The file, as it was named when it was read.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The names in the header.
     #[must_use]
     pub fn columns(&self) -> &[String] {

@@ -145,6 +145,17 @@ fn miss(bound: Bound, row: &Row) -> Option<f64> {
     miss.is_finite().then(|| significant(miss))
 }
 
+/// A statement that was not judged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unjudged {
+    /// Which result.
+    pub id: String,
+    /// The sentence.
+    pub says: String,
+    /// Why not.
+    pub why: String,
+}
+
 /// Statistics by id and by kind, and what does not hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -165,6 +176,13 @@ pub struct Summary {
     pub failed: usize,
     /// What measured values are not what they seem, in words: operations that did nothing.
     pub warnings: Vec<String>,
+    /// Statements that were not judged.
+    pub unjudged: Vec<Unjudged>,
+    /// Statements have to be judged for a pass: not if those who wrote the experiment say
+    /// themselves which a quick run leaves out.
+    pub owes_all: bool,
+    /// Points are missing.
+    pub is_partial: bool,
 }
 
 impl Summary {
@@ -207,13 +225,20 @@ impl Summary {
             missing,
             failed: failed.count(),
             warnings: Vec::new(),
+            unjudged: Vec::new(),
+            owes_all: false,
+            is_partial: false,
         }
     }
 
-    /// Whether everything came out or is known not to: no row failed, and the
-    /// bars of a real drive pass ([`DriveSummary::pass`]).
+    /// Whether everything came out or is known not to: no row failed, the
+    /// bars of a real drive pass ([`DriveSummary::pass`]), and nothing that has to be
+    /// judged was not.
     #[must_use]
     pub fn pass(&self) -> bool {
-        self.failed == 0 && self.drive.as_ref().is_none_or(DriveSummary::pass)
+        let is_owed = self.owes_all && !self.unjudged.is_empty();
+        !(self.is_partial || is_owed)
+            && self.failed == 0
+            && self.drive.as_ref().is_none_or(DriveSummary::pass)
     }
 }

@@ -150,6 +150,9 @@ fn summary_json(summary: &Summary) -> Value {
     if !summary.warnings.is_empty() {
         value["warnings"] = json!(summary.warnings);
     }
+    if !summary.unjudged.is_empty() {
+        value["unjudged"] = json!(summary.unjudged);
+    }
     value
 }
 

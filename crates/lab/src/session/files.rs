@@ -119,6 +119,17 @@ impl Files {
         Some(self.builtin(&format!("experiments/{id}.toml"), own))
     }
 
+    /// Whether `text` is that of the built-in experiment or example `id`.
+    pub(super) fn is_builtin(&self, id: &str, text: &str) -> bool {
+        let own = library::text(id).or_else(|| library::example(id));
+        let name = format!("experiments/{id}.toml");
+        let packed = self
+            .packed
+            .as_ref()
+            .and_then(|of| of.files.builtin.get(&name));
+        own == Some(text) || packed.is_some_and(|packed| packed == text)
+    }
+
     /// The text of a built-in profile; `None` if there is none of that name.
     #[must_use]
     pub fn profile(&self, name: &str) -> Option<String> {

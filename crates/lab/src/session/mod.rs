@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 use zonelab_config::{Document, Errors, Override, Problem};
 
 use crate::catalogue::CatalogueError;
-use crate::experiment::{Experiment, Measured, Quick};
+use crate::experiment::{self, Experiment, Quick};
 use crate::library;
 use crate::output;
 use crate::published::{LookupError, References};
-use crate::reference::{CsvTable, ReferenceError};
+use crate::reference::{Account, CsvTable, ReferenceError};
 use crate::rows::MisfitError;
 use crate::run::{self, Point, RunError};
 use crate::settings::Settings;
 
 pub use files::{Files, Gathered, MAX_BYTES, ProfileFiles, read_bounded, read_whole};
-pub use judged::{ALTERED, Judged, alters};
+pub use judged::{ALTERED, Judged, Measured, Terms, alters};
 pub use selection::{Selected, selected};
 
 /// Why something that was named cannot be run.
@@ -77,11 +77,24 @@ pub struct Named {
     pub base: Option<PathBuf>,
 }
 
+impl Named {
+    /// What results of it are results of ([`output::Place::of`]).
+    #[must_use]
+    pub fn source(&self) -> &str {
+        match self.base {
+            None => output::BUILTIN,
+            Some(_) => &self.file,
+        }
+    }
+}
+
 /// An experiment that was named, read.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The experiment.
     pub loaded: Loaded,
+    /// What results of it are results of ([`output::Place::of`]).
+    pub source: String,
     /// Directory that profiles named by path are relative to.
     pub base: Option<PathBuf>,
 }
@@ -99,6 +112,8 @@ pub struct Loaded {
     pub points: Vec<Point>,
     /// The table of published results that it names, if it does.
     pub reference: Option<Referenced>,
+    /// It is a user's own, and none that is built in.
+    pub is_own: bool,
 }
 
 /// A table of published results that a user has.
@@ -108,6 +123,8 @@ pub struct Referenced {
     pub table: CsvTable,
     /// Of its text: rows are results of it, too.
     pub digest: u64,
+    /// What of it the experiment does not use, in words.
+    pub left: Vec<String>,
 }
 
 /// Finds an experiment, a file or a built-in one.
@@ -173,6 +190,7 @@ pub fn open(
     let loaded = load_named(files, &named, set, quick)?;
     Ok(Opened {
         loaded,
+        source: named.source().to_owned(),
         base: named.base,
     })
 }
@@ -203,12 +221,18 @@ pub fn load(
             pair.published = None;
         }
         // So are statements about it.
-        let is_mean = |measured: &Measured| matches!(measured, Measured::Interference { .. });
-        let checks = &mut experiment.checks;
-        checks.retain(|check| !check.value.measured().into_iter().any(is_mean));
+        let is_mean = |measured: &experiment::Measured| {
+            matches!(measured, experiment::Measured::Interference { .. })
+        };
+        for check in &mut experiment.checks {
+            if check.value.measured().into_iter().any(is_mean) {
+                let why = "it is a mean over all values of the axis, which was changed";
+                check.unjudged = Some(why.to_owned());
+            }
+        }
     }
     let mut points = run::points(file, text, &all)?;
-    let reference = reference(files, file, &experiment)?;
+    let reference = reference(files, (file, text), &experiment)?;
     experiment.series.retain(|series| quick.runs(&series.name));
     points.retain(|point| quick.runs(point.series()));
     let document = Document::parse(file, text, &all)?;
@@ -217,7 +241,9 @@ pub fn load(
     if let (1, Some(keys)) = (experiment.repeats, resolved.as_object_mut()) {
         keys.remove("repeats");
     }
+    let is_own = !files.is_builtin(&experiment.id, text);
     Ok(Loaded {
+        is_own,
         text: text.to_owned(),
         resolved,
         experiment,
@@ -229,7 +255,7 @@ pub fn load(
 /// Reads the table of published results that an experiment names, relative to its file.
 fn reference(
     files: &Files,
-    file: &str,
+    (file, text_of_experiment): (&str, &str),
     experiment: &Experiment,
 ) -> Result<Option<Referenced>, SessionError> {
     let Some(reference) = &experiment.reference else {
@@ -243,7 +269,27 @@ fn reference(
     })?;
     let table = reference.read(&text, experiment)?;
     let digest = output::digest(text.as_bytes());
-    Ok(Some(Referenced { table, digest }))
+    let name = reference.file.as_str();
+    let references = References::empty().with_table(name, table.clone());
+    let mut account = Account::default();
+    references.note((experiment, name), &|_| true, &mut account)?;
+    let now = account.used();
+    // Without settings it may have more values on its axis.
+    if let Ok(plain) = Experiment::parse(file, text_of_experiment, &[], None) {
+        references.note((&plain, name), &|_| true, &mut account)?;
+    }
+    let later = account.used() - now;
+    let mut left = References::left(name, &table, account)?;
+    if later > 0 {
+        left.push(format!(
+            "{name}: {later} values are of points that are not run with these settings"
+        ));
+    }
+    Ok(Some(Referenced {
+        table,
+        digest,
+        left,
+    }))
 }
 
 /// The published results that experiments are compared with: the tables that are built
@@ -259,6 +305,60 @@ pub fn references(loaded: &[Loaded]) -> Result<References, SessionError> {
         }
     }
     Ok(references)
+}
+
+/// What of the published values that a user's own experiment has is not used, in words.
+#[must_use]
+pub fn left(loaded: &Loaded) -> Vec<String> {
+    if !loaded.is_own {
+        return Vec::new();
+    }
+    let of_table = loaded.reference.iter().flat_map(|of| of.left.clone());
+    of_table.chain(left_points(&loaded.experiment)).collect()
+}
+
+/// Published values in the experiment file that nothing compares.
+fn left_points(experiment: &Experiment) -> Vec<String> {
+    let mut left = Vec::new();
+    for series in &experiment.series {
+        let runs_at = |x: &String| series.x.is_empty() || series.x.contains(x);
+        for point in &series.points {
+            let is_of = |job: &String| point.job.is_empty() || point.job == *job;
+            let is_compared = experiment.compare.iter().any(|compare| {
+                let runs = experiment.runs_result(series, &compare.job);
+                runs && is_of(&compare.job) && compare.metrics.contains(&point.metric)
+            });
+            let is_drawn = experiment.figures.iter().any(|figure| {
+                let drawn = [&figure.x, &figure.y].contains(&&point.metric);
+                drawn && is_of(&figure.job)
+            });
+            if !(runs_at(&point.x) && (is_compared || is_drawn)) {
+                left.push(format!(
+                    "series \"{}\": the published {} = {} at x = {} is not used, since nothing \
+                     compares it",
+                    series.name, point.metric, point.value, point.x
+                ));
+            }
+        }
+    }
+    left
+}
+
+/// Refuses published values of a user's own experiment that cannot be, or that contradict
+/// each other.
+///
+/// # Errors
+/// There are such values.
+pub fn plausible(loaded: &Loaded, references: &References) -> Result<(), LookupError> {
+    let experiment = &loaded.experiment;
+    for point in loaded.points.iter().filter(|_| loaded.is_own) {
+        let mut all = experiment.series.iter();
+        if let Some(series) = all.find(|series| series.name == point.series()) {
+            let in_flight = |job: &str| point.in_flight(job);
+            references.plausible(experiment, series, point.x(), &in_flight)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that every point can be run.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::rows::{
     BarResult, Beyond, DriveSummary, Errors, FigureErrors, Kind, Missing, Quantity, Row, Summary,
-    UNIT_ERROR, Verdict,
+    UNIT_ERROR, Unjudged, Verdict,
 };
 
 /// Rows of a real drive far off that the page names; the report has all.
@@ -70,6 +70,7 @@ pub fn lines(summary: &Summary) -> Vec<String> {
             count(Verdict::Info, "info"),
         ));
     }
+    lines.extend(unjudged(summary));
     if let Some(drive) = &summary.drive {
         lines.extend(drive.bars.iter().map(|bar| bar_line(bar, drive.is_whole)));
         for (group, figures) in &drive.figures_that_miss {
@@ -86,6 +87,20 @@ pub fn lines(summary: &Summary) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Statements that were not judged: each of a user's own, and how many of the others.
+fn unjudged(summary: &Summary) -> Vec<String> {
+    let all = &summary.unjudged;
+    if summary.owes_all {
+        let line = |one: &Unjudged| format!("not judged: \"{}\": {}", one.says, one.why);
+        return all.iter().map(line).collect();
+    }
+    let mut ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
+    ids.dedup();
+    let count = all.len();
+    let line = || format!("not judged: {count} statements of {}", ids.join(", "));
+    (count > 0).then(line).into_iter().collect()
 }
 
 fn bar_line(bar: &BarResult, is_whole: bool) -> String {

@@ -5,6 +5,7 @@ use zonelab_lab::metrics::{self, interference};
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{Misfits, Row, Scope, Summary, Verdict};
 use zonelab_lab::run::{JobMeasured, PointResult};
+use zonelab_lab::session::{Judged, Measured, Terms};
 
 use super::support::{SMALL, parse, rows_of, run, with};
 
@@ -192,13 +193,25 @@ fn statements_have_several_forms() {
     }
 }
 
-/// A level without one of its two points is left out of the mean.
+/// A level of which one of its two points was not run is left out of the mean. One that
+/// was run and measured nothing leaves no mean.
 #[test]
 fn interference_needs_both_points() {
-    let ours = m_inter(&rows(SMALL, &results(&MEASURED[..5]))).unwrap();
+    let was_run = |result: &PointResult, of: &[(&str, &str, f64, f64)]| {
+        let mut of = of.iter();
+        of.any(|(series, x, ..)| (*series, *x) == (result.series.as_str(), result.x.text.as_str()))
+    };
+    let of = |measured: &[(&str, &str, f64, f64)]| {
+        let mut results = results(&MEASURED);
+        results.retain(|result| was_run(result, measured));
+        m_inter(&rows(SMALL, &results))
+    };
+    let ours = of(&MEASURED[..5]).unwrap();
     let expected = (0.5_f64 * 0.04 + 0.5 * 0.25).sqrt() / 2.0;
     assert!((ours - expected).abs() < 1e-5, "{ours}, by hand {expected}");
-    assert_eq!(m_inter(&rows(SMALL, &results(&MEASURED[..3]))), None);
+    assert_eq!(of(&MEASURED[..3]), None);
+    let unmeasured = m_inter(&rows(SMALL, &results(&MEASURED[..5]))).unwrap();
+    assert!(unmeasured.is_nan(), "{unmeasured}");
     assert_eq!(interference(&[], 0.5), None);
 }
 
@@ -381,4 +394,40 @@ fn every_metric_has_a_unit() {
         detail: zonelab_lab::detail::JobDetail::default(),
     };
     assert_eq!(job.metrics.get("kiops"), None);
+}
+
+/// What is known of built-in experiments excuses nothing in a user's own, and settings do
+/// not keep its statements from being judged.
+#[test]
+fn a_users_own_statements_are_judged() {
+    let list = "schema = 1\n[[gap]]\nid = \"small\"\nsays = \"resets do not make reads faster\"\n\
+                today = 0.5\ncause = \"known\"\ntried = \"nothing yet\"\n";
+    let misfits = Misfits::parse("list", list).expect("a sound list");
+    let (experiment, references) = (parse(SMALL), References::empty());
+    // Beside resets, reads are faster.
+    let mut faster = MEASURED;
+    faster[5].2 = 80.0;
+    let results = results(&faster);
+    let measured = Measured {
+        experiment: &experiment,
+        results: &results,
+        points: results.len(),
+    };
+    let verdict = |is_own, shown| {
+        let terms = Terms {
+            misfits: &misfits,
+            scope: Scope::PART,
+            shown,
+            is_own,
+        };
+        let judged = Judged::of(&[measured], &references, terms).expect("sound look-ups");
+        let mut rows = judged.rows.iter();
+        let statement = rows.find(|row| row.is_statement()).expect("a statement");
+        (statement.verdict(), judged.summary.pass())
+    };
+    let altered = Some("settings differ");
+    assert_eq!(verdict(false, None), (Verdict::Missed, true));
+    assert_eq!(verdict(false, altered), (Verdict::Info, true));
+    assert_eq!(verdict(true, None), (Verdict::Fail, false));
+    assert_eq!(verdict(true, altered), (Verdict::Fail, false));
 }

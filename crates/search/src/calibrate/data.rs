@@ -1,9 +1,12 @@
 //! What was measured: rows of tables by way of experiments, and fio's JSON.
 
+use std::collections::BTreeMap;
+
 use zonelab_config::Override;
 use zonelab_lab::experiment::{AxisValue, Compare, Experiment, SeriesSpec};
-use zonelab_lab::published::{CellPlace, Published, References};
-use zonelab_lab::reference::{CsvTable, ReferenceError};
+use zonelab_lab::published::{CellPlace, References};
+use zonelab_lab::reference::plausible::{self, Stated};
+use zonelab_lab::reference::{Account, CsvTable, ReferenceError};
 use zonelab_lab::run::{self, Point};
 
 use super::fio_json::{self, FioCase};
@@ -28,6 +31,18 @@ pub struct Measurement {
     pub value: f64,
     /// Least and greatest of the repeats of the measurement.
     pub spread: Option<(f64, f64)>,
+}
+
+impl Measurement {
+    /// The value, to be looked at.
+    pub(super) fn stated(&self) -> Stated<'_> {
+        Stated {
+            // Of a job file, the direction stands before it.
+            metric: self.metric.rsplit(' ').next().unwrap_or_default(),
+            value: self.value,
+            place: &self.place,
+        }
+    }
 }
 
 /// What is run to get our values beside measured ones.
@@ -80,6 +95,16 @@ pub(super) struct Tables<'a> {
     files: Vec<(&'a str, CsvTable)>,
 }
 
+/// What is used of a table.
+#[derive(Default)]
+struct Of {
+    /// The name by which experiments call it.
+    name: String,
+    account: Account,
+    /// How many of the values are at points that are not run.
+    not_run: usize,
+}
+
 impl<'a> Tables<'a> {
     /// Reads every `.csv` of the files.
     ///
@@ -106,12 +131,40 @@ impl<'a> Tables<'a> {
     }
 
     /// The table that experiments call `name`.
-    pub(super) fn find(&self, name: &str) -> Option<&CsvTable> {
+    pub(super) fn find(&self, name: &str) -> Option<&(&'a str, CsvTable)> {
         let last = name.rsplit('/').next().unwrap_or(name);
-        [name, last].into_iter().find_map(|name| {
-            let found = self.files.iter().find(|(stem, _)| *stem == name);
-            found.map(|(_, table)| table)
-        })
+        [name, last]
+            .into_iter()
+            .find_map(|name| self.files.iter().find(|(stem, _)| *stem == name))
+    }
+}
+
+impl Tables<'_> {
+    /// What of the tables is not used, in words.
+    ///
+    /// # Errors
+    /// A column that nothing knows.
+    fn left(&self, used: &mut BTreeMap<String, Of>) -> Result<Vec<String>, ReferenceError> {
+        let mut left = Vec::new();
+        for (stem, table) in &self.files {
+            let file = table.file();
+            let Some(of) = used.remove(*stem) else {
+                left.push(format!(
+                    "{file}: no experiment says what its {} rows mean, so that none is used: name \
+                     one with --experiments",
+                    table.records().len()
+                ));
+                continue;
+            };
+            left.extend(References::left(&of.name, table, of.account)?);
+            if of.not_run > 0 {
+                left.push(format!(
+                    "{file}: {} values are at points that a coarse calibration leaves out",
+                    of.not_run
+                ));
+            }
+        }
+        Ok(left)
     }
 }
 
@@ -149,10 +202,13 @@ impl Data {
             references: References::builtin()?,
             warnings: Vec::new(),
         };
+        let mut used = BTreeMap::new();
         for file in experiments {
-            data.add_experiment(file, &tables, coarse)?;
+            data.add_experiment(file, (&tables, &mut used), coarse)?;
         }
         data.add_job_files(files)?;
+        let left = tables.left(&mut used)?;
+        data.warnings.extend(left);
         if data.measurements.is_empty() {
             return Err(CalibrateError::Nothing);
         }
@@ -162,7 +218,7 @@ impl Data {
     fn add_experiment(
         &mut self,
         file: &ExperimentFile,
-        tables: &Tables<'_>,
+        (tables, used): (&Tables<'_>, &mut BTreeMap<String, Of>),
         coarse: bool,
     ) -> Result<(), CalibrateError> {
         let plain = Experiment::parse(&file.name, &file.text, &[], None)?;
@@ -170,7 +226,7 @@ impl Data {
         let settings: Vec<Override> = plain.quick.set.iter().filter(is_short).cloned().collect();
         let experiment = Experiment::parse(&file.name, &file.text, &settings, None)?;
         for name in tables_of(&experiment) {
-            let Some(table) = tables.find(name) else {
+            let Some((_, table)) = tables.find(name) else {
                 return Err(CalibrateError::Table {
                     experiment: experiment.id.clone(),
                     table: name.to_owned(),
@@ -185,6 +241,21 @@ impl Data {
         // The experiment may have its own choice of values for short runs.
         let is_thinned = experiment.axis.values.len() < plain.axis.values.len();
         let kept = kept_values(&experiment, coarse && !is_thinned);
+        for name in tables_of(&experiment) {
+            let Some((stem, _)) = tables.find(name) else {
+                continue;
+            };
+            let of = used.entry((*stem).to_owned()).or_default();
+            name.clone_into(&mut of.name);
+            let is_run = |x: &AxisValue| kept.contains(&x.text);
+            let note = |of: &Experiment, at: &dyn Fn(&AxisValue) -> bool, into: &mut Account| {
+                self.references.note((of, name), at, into)
+            };
+            note(&experiment, &is_run, &mut of.account)?;
+            let run = of.account.used();
+            note(&plain, &|_| true, &mut of.account)?;
+            of.not_run += of.account.used() - run;
+        }
         let before = self.measurements.len();
         for point in points {
             if !kept.contains(&point.x().text) {
@@ -241,7 +312,16 @@ impl Data {
                     continue;
                 };
                 let place = self.place(series, &compare.job, x, metric, file)?;
-                sound(&published, metric, &place)?;
+                let (least, most) = published
+                    .spread
+                    .unwrap_or((published.value, published.value));
+                for value in [published.value, least, most] {
+                    plausible::possibly(&Stated {
+                        metric,
+                        value,
+                        place: &place,
+                    })?;
+                }
                 self.measurements.push(Measurement {
                     place,
                     group,
@@ -253,8 +333,8 @@ impl Data {
                     spread: published.spread.map(|(a, b)| (a.min(b), a.max(b))),
                 });
             }
-            let in_flight = point.in_flight(&compare.job);
-            check_in_flight(&self.measurements[first..], in_flight)?;
+            let stated = self.measurements[first..].iter().map(Measurement::stated);
+            plausible::together(&stated.collect::<Vec<_>>(), point.in_flight(&compare.job))?;
         }
         Ok(())
     }
@@ -300,6 +380,18 @@ impl Data {
                 measurements: from..self.measurements.len(),
             });
         }
+        for jobs in files.iter().filter(|file| file.below.ends_with(".fio")) {
+            let stem = jobs.below.trim_end_matches(".fio");
+            if !files
+                .iter()
+                .any(|of| of.below.strip_suffix(".json") == Some(stem))
+            {
+                self.warnings.push(format!(
+                    "{}: there are no results of these jobs, which would be {stem}.json",
+                    jobs.name
+                ));
+            }
+        }
         if self.cases.iter().any(|case| case.group == group) {
             self.groups.push(Group {
                 name: "fio".to_owned(),
@@ -318,62 +410,4 @@ fn kept_values(experiment: &Experiment, coarse: bool) -> Vec<String> {
         |index: usize| !coarse || values.len() <= 2 || index.is_multiple_of(2) || index == last;
     let kept = values.iter().enumerate().filter(|(index, _)| keeps(*index));
     kept.map(|(_, x)| x.text.clone()).collect()
-}
-
-/// Refuses values that nothing on earth can have measured in this unit.
-fn sound(published: &Published, metric: &str, place: &CellPlace) -> Result<(), ReferenceError> {
-    let (low, high, unit) = possible(metric);
-    let (least, most) = published
-        .spread
-        .unwrap_or((published.value, published.value));
-    for value in [published.value, least, most] {
-        if !(low..=high).contains(&value) {
-            return Err(ReferenceError {
-                file: place.file.clone(),
-                line: place.line,
-                column: Some(place.column.clone()),
-                problem: format!(
-                    "{value} is no possible value of {metric}: a drive has {low} to {high} {unit}"
-                ),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// The range in which a metric lies for anything that is a drive, and its unit.
-pub(super) fn possible(metric: &str) -> (f64, f64, &'static str) {
-    match metric {
-        "kiops" | "kiops_by_count" => (1e-6, 1e5, "KIOPS"),
-        "mib_s" => (1e-6, 1e6, "MiB/s"),
-        "ops" | "ops_s" => (1e-3, 1e8, "per second"),
-        // From 10 ns to an hour.
-        _ => (0.01, 3.6e9, "us"),
-    }
-}
-
-/// Little's law: throughput times mean latency is the number of operations in
-/// flight, which cannot be more than the jobs keep. A table that says otherwise
-/// has one of the two in another unit.
-fn check_in_flight(of_point: &[Measurement], in_flight: u64) -> Result<(), ReferenceError> {
-    /// Means of samples and of operations differ, but not by this much.
-    const SLACK: f64 = 3.0;
-    let value = |name: &str| of_point.iter().find(|measured| measured.metric == name);
-    let (Some(kiops), Some(latency)) = (value("kiops"), value("lat_mean_us")) else {
-        return Ok(());
-    };
-    let implied = kiops.value * latency.value / 1e3;
-    if implied <= SLACK * in_flight as f64 {
-        return Ok(());
-    }
-    Err(ReferenceError {
-        file: latency.place.file.clone(),
-        line: latency.place.line,
-        column: Some(latency.place.column.clone()),
-        problem: format!(
-            "{} us at {} KIOPS would be {implied:.0} operations in flight, and the experiment \
-             has {in_flight}: one of the two is in another unit",
-            latency.value, kiops.value
-        ),
-    })
 }

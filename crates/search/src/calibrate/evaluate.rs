@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use zonelab_config::{Errors, Override};
 use zonelab_device::Nanos;
 use zonelab_lab::conditions::Conditions;
+use zonelab_lab::inputs::VERSION;
 use zonelab_lab::rows::significant;
 use zonelab_lab::run::{self, Point, PointResult, Profiles, RunOptions};
 use zonelab_ssd::profile::Profile;
@@ -41,13 +42,15 @@ struct Line {
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 struct Head {
     schema: u32,
+    /// Version of zonelab: what another one measured is not ours.
+    version: String,
     keys: Vec<String>,
     /// Run time of each case in nanoseconds; `None`: its own.
     runtime_ns: Vec<Option<u64>>,
 }
 
 /// Version of the file of evaluations.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// Gives the candidate whatever profile an experiment asks for.
 struct Candidate<'a> {
@@ -113,7 +116,10 @@ impl<'a> Evaluator<'a> {
         };
         let keys: Vec<String> = parameters.iter().map(|p| p.key.clone()).collect();
         let is_ours = |head: &Head| {
-            head.schema == SCHEMA && head.keys == keys && head.runtime_ns.len() == data.cases.len()
+            head.schema == SCHEMA
+                && head.version == VERSION
+                && head.keys == keys
+                && head.runtime_ns.len() == data.cases.len()
         };
         let known = evaluator
             .log
@@ -134,6 +140,7 @@ impl<'a> Evaluator<'a> {
                 evaluator.choose_runtimes(effort)?;
                 let head = Head {
                     schema: SCHEMA,
+                    version: VERSION.to_owned(),
                     keys,
                     runtime_ns: evaluator.runtimes.iter().map(|t| t.map(|t| t.0)).collect(),
                 };

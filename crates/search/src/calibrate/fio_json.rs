@@ -13,11 +13,12 @@ use zonelab_host::fio::{JobFile, Outside};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::published::CellPlace;
 use zonelab_lab::reference::ReferenceError;
+use zonelab_lab::reference::plausible::{self, Stated};
 use zonelab_sim::HostCosts;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 
-use super::data::{Measurement, possible};
+use super::data::Measurement;
 use super::{CalibrateError, DataFile};
 
 /// Directions, by fio's names.
@@ -122,6 +123,7 @@ pub(super) fn read(
         group,
         wanted: Vec::new(),
         measurements: Vec::new(),
+        warnings,
     };
     for (entry, job) in list.iter().enumerate() {
         reader.job(entry, job)?;
@@ -132,7 +134,7 @@ pub(super) fn read(
         file,
         wanted: reader.wanted,
         entries: list.iter().map(name).collect(),
-        warnings,
+        warnings: reader.warnings,
     };
     Ok((case, reader.measurements))
 }
@@ -238,6 +240,7 @@ struct Reader<'a> {
     group: usize,
     wanted: Vec<Wanted>,
     measurements: Vec<Measurement>,
+    warnings: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -263,19 +266,26 @@ impl Reader<'_> {
                 p95,
             ];
             for (what, value) in values {
-                // A job may have been told to report other percentiles.
-                let Some(value) = value else { continue };
                 let place = self.place(entry, &format!("{key}.{}", what.metric()));
+                // A job may have been told to report other percentiles.
+                let Some(value) = value else {
+                    self.warnings.push(format!(
+                        "{}:{}: job \"{name}\" has no {} of {key}, which is not fitted then",
+                        place.file,
+                        place.line,
+                        what.metric()
+                    ));
+                    continue;
+                };
                 let number = match value.as_f64() {
                     Some(number) => us(number),
                     None => return Err(wrong(&place, format!("{value} is not a number"))),
                 };
-                let (low, high, unit) = possible(what.metric());
-                if !(low..=high).contains(&number) {
-                    let problem =
-                        format!("{number} {unit} is impossible: a drive has {low} to {high}");
-                    return Err(wrong(&place, problem));
-                }
+                plausible::possibly(&Stated {
+                    metric: what.metric(),
+                    value: number,
+                    place: &place,
+                })?;
                 self.wanted.push(Wanted {
                     entry,
                     direction,

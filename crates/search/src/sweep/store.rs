@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use zonelab_lab::output::{self, Existing, OutputError, ResultDir};
+use zonelab_lab::output::{self, Existing, OutputError, Place, Put, ResultDir};
 use zonelab_lab::settings::Settings;
 
 use super::dataset::Table;
@@ -103,8 +103,10 @@ pub struct Store {
 }
 
 /// A sweep that is done.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Finished {
+    /// Where results are.
+    pub put: Put,
     /// The files that were written.
     pub files: Vec<PathBuf>,
     /// The sweep, with every point.
@@ -122,7 +124,13 @@ impl Store {
     /// # Errors
     /// The directory holds something else and `existing` says to keep that, or it cannot be
     /// written.
-    pub fn create(path: &Path, pack: Pack, existing: Existing) -> Result<Self, SweepError> {
+    pub fn create(
+        place: impl Into<Place>,
+        pack: Pack,
+        existing: Existing,
+    ) -> Result<Self, SweepError> {
+        let place = place.into();
+        let path = place.path().to_owned();
         let pack = pack.begun();
         let experiment = pack.inputs.parse(&Settings::default())?;
         let all = || experiment.series.iter().map(|series| series.name.clone());
@@ -130,7 +138,7 @@ impl Store {
         let growth = growth.map(|adaptive| Growth::new(&pack, adaptive));
         let growth = growth.transpose()?;
         let manifest = pack.manifest();
-        let existing = match ResultDir::check(path, &manifest, Existing::Keep) {
+        let existing = match ResultDir::check(&path, &manifest, Existing::Keep) {
             Ok(()) => Existing::Keep,
             Err(error) if existing == Existing::Keep => return Err(error.into()),
             Err(_) => {
@@ -143,11 +151,11 @@ impl Store {
                 }
             }
         };
-        let mut dir = ResultDir::create(path, manifest, existing)?;
-        dir.write(PACK, &pack.to_bytes())?;
+        let mut dir = ResultDir::hold(place, manifest, existing)?;
+        dir.keep(PACK, &pack.to_bytes())?;
         let mut store = Self {
-            path: path.to_owned(),
             log: Log::new(&path.join(evaluations::FILE)),
+            path,
             series: match pack.series.is_empty() {
                 true => all().collect(),
                 false => pack.series.clone(),
@@ -367,8 +375,8 @@ impl Store {
             self.dir.write(&name, &bytes)?;
             paths.push(self.path.join(name));
         }
-        self.dir.finish()?;
         Ok(Finished {
+            put: self.dir.finish()?,
             files: paths,
             pack: self.pack,
             lines,

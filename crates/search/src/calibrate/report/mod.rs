@@ -5,6 +5,7 @@ mod files;
 mod table;
 
 use serde::Serialize;
+use zonelab_lab::reference::plausible;
 use zonelab_lab::rows::significant;
 use zonelab_lab::run::PointResult;
 
@@ -370,6 +371,9 @@ impl Parts<'_> {
     fn warnings(&self) -> Vec<String> {
         let calibration = self.calibration;
         let mut warnings = calibration.data.warnings.clone();
+        let beside = calibration.data.measurements.iter().zip(self.before);
+        let beside = beside.filter_map(|(measured, ours)| Some((measured.stated(), (*ours)?)));
+        warnings.extend(plausible::suspects(beside));
         for (index, parameter) in calibration.parameters.iter().enumerate() {
             let value = self.fitted.values[index];
             if !self.sensitivity[index].is_determined() {

@@ -1,0 +1,170 @@
+//! Whether values that were measured can be what they are said to be, or have another unit.
+
+use std::collections::BTreeMap;
+
+use super::{ReferenceError, UNITS};
+use crate::metrics::{percentile_of, unit_of};
+use crate::published::CellPlace;
+
+/// Means of samples and of operations differ, but not by this much.
+const SLACK: f64 = 3.0;
+/// The length of a sample of throughput.
+const SAMPLE_US: f64 = 500_000.0;
+
+/// A value that was measured elsewhere.
+#[derive(Clone, Debug)]
+pub struct Stated<'a> {
+    /// What was measured.
+    pub metric: &'a str,
+    /// How much.
+    pub value: f64,
+    /// Where it stands.
+    pub place: &'a CellPlace,
+}
+
+impl Stated<'_> {
+    fn error(&self, problem: String) -> ReferenceError {
+        ReferenceError {
+            file: self.place.file.clone(),
+            line: self.place.line,
+            column: Some(self.place.column.clone()),
+            problem,
+        }
+    }
+}
+
+/// The range in which a metric lies for anything that is a drive, and its unit.
+#[must_use]
+pub fn possible(metric: &str) -> (f64, f64, &'static str) {
+    match unit_of(metric) {
+        "KIOPS" => (1e-6, 1e5, "KIOPS"),
+        "MiB/s" => (1e-6, 1e6, "MiB/s"),
+        _ if metric == "ops" || metric == "ops_s" => (1e-3, 1e8, "per second"),
+        // From 10 ns to an hour.
+        "us" | "" => (0.01, 3.6e9, "us"),
+        unit => (0.0, f64::MAX, unit),
+    }
+}
+
+/// Refuses a value that nothing on earth can have measured in this unit.
+///
+/// # Errors
+/// It is such a value.
+pub fn possibly(stated: &Stated<'_>) -> Result<(), ReferenceError> {
+    let (low, high, unit) = possible(stated.metric);
+    let (metric, value) = (stated.metric, stated.value);
+    match (low..=high).contains(&value) {
+        true => Ok(()),
+        false => Err(stated.error(format!(
+            "{value} is no possible value of {metric}: a drive has {low} to {high} {unit}"
+        ))),
+    }
+}
+
+/// Refuses values of one job at one point that contradict each other, as they do if one of
+/// them has another unit. `in_flight` are the operations that the job keeps in flight; 0:
+/// not known.
+///
+/// # Errors
+/// Two of them contradict each other.
+pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError> {
+    let find = |name: &str| all.iter().find(|stated| stated.metric == name);
+    let mean = find("lat_mean_us");
+    // Little's law: throughput times mean latency is the number of operations in flight,
+    // which cannot be more than the job keeps.
+    if let (Some(kiops), Some(latency)) = (find("kiops"), mean) {
+        let implied = kiops.value * latency.value / 1e3;
+        // Of operations that take longer than a sample of throughput, samples that saw none
+        // are not counted.
+        let unseen = (latency.value / SAMPLE_US).max(1.0);
+        if in_flight > 0 && implied > SLACK * in_flight as f64 * unseen {
+            return Err(latency.error(format!(
+                "{} us at {} KIOPS would be {implied:.0} operations in flight, and the \
+                 experiment has {in_flight}: one of the two is in another unit",
+                latency.value, kiops.value
+            )));
+        }
+    }
+    let shares = all.iter().filter_map(|stated| {
+        let percent = match stated.metric {
+            "lat_min_us" => Some(0.0),
+            "lat_max_us" => Some(100.0),
+            metric => percentile_of(metric),
+        };
+        Some((percent?, stated))
+    });
+    let mut shares: Vec<(f64, &Stated<'_>)> = shares.collect();
+    shares.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Markov's inequality: a share of 5 % above P95 makes the mean at least 5 % of it.
+    for (percent, stated) in &shares {
+        let Some(mean) = mean else { break };
+        let most = mean.value / (1.0 - percent / 100.0);
+        if stated.value > SLACK * most {
+            return Err(stated.error(format!(
+                "{} of {} us cannot be with a mean of {} us: one of the two is in another unit",
+                stated.metric, stated.value, mean.value
+            )));
+        }
+    }
+    for pair in shares.windows(2) {
+        let ((_, low), (_, high)) = (pair[0], pair[1]);
+        if low.value > SLACK * high.value {
+            return Err(high.error(format!(
+                "{} of {} us is less than {} of {} us: one of the two is in another unit",
+                high.metric, high.value, low.metric, low.value
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A value, ours, and the unit that it seems to have.
+type Suspect<'a> = (Stated<'a>, f64, &'static str);
+
+/// Values that differ from ours as if they had another unit, in words: of each column the
+/// unit that they seem to have.
+#[must_use]
+pub fn suspects<'a>(pairs: impl Iterator<Item = (Stated<'a>, f64)>) -> Vec<String> {
+    let mut of_columns: BTreeMap<(&str, &str, &str), (usize, Vec<Suspect<'a>>)> = BTreeMap::new();
+    for (stated, ours) in pairs {
+        let place = stated.place;
+        let key = (place.file.as_str(), place.column.as_str(), stated.metric);
+        let (count, found) = of_columns.entry(key).or_default();
+        *count += 1;
+        if let Some(unit) = looks_like(&stated, ours) {
+            found.push((stated, ours, unit));
+        }
+    }
+    let words = |((_, column, metric), (count, found)): (
+        (&str, &str, &str),
+        (usize, Vec<Suspect<'a>>),
+    )| {
+        let (first, ours, unit) = found.first()?;
+        let (own, many) = (unit_of(metric), found.len());
+        let place = format!("{}:{}", first.place.file, first.place.line);
+        Some(format!(
+            "{place}: {many} of {count} values of `{column}` look like {unit}, and are taken for \
+             {own} of {metric}: here {}, and ours is {ours:.4}. Correct them, or name their unit \
+             (docs/experiments.md, published values)",
+            first.value
+        ))
+    };
+    of_columns.into_iter().filter_map(words).collect()
+}
+
+/// The unit that a value seems to have, if it is another one than that of its metric.
+fn looks_like(stated: &Stated<'_>, ours: f64) -> Option<&'static str> {
+    /// Units that are nearer to each other than this are not told apart.
+    const APART: f64 = 100.0;
+    let own = unit_of(stated.metric);
+    let (_, units) = UNITS.iter().find(|(unit, _)| *unit == own)?;
+    let ratio = stated.value / ours;
+    let is = |&&(_, size): &&(&str, f64)| {
+        let off = ratio * size;
+        (size >= APART || size <= 1.0 / APART) && (1.0 / SLACK..=SLACK).contains(&off)
+    };
+    (ratio.is_finite() && ratio > 0.0)
+        .then(|| units.iter().find(is))
+        .flatten()
+        .map(|(unit, _)| *unit)
+}
