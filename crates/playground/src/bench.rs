@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use zonelab_device::Nanos;
+use zonelab_lab::compare;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::difference::{self, Difference};
 use zonelab_lab::experiment::Experiment;

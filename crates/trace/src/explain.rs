@@ -37,7 +37,7 @@ impl Question {
         let commands: Vec<_> = data
             .map(|one| (one.record.number, one.record.submitted))
             .collect();
-        (!self.without.is_empty() && !commands.is_empty()).then(|| WatchPlan {
+        (!self.without.is_empty() && !commands.is_empty()).then_some(WatchPlan {
             commands,
             ahead: self.ahead,
             without: self.without,

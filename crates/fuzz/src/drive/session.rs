@@ -384,6 +384,7 @@ impl Session {
             at,
             result,
             data,
+            found: _,
         } = completion;
         self.log.push(Entry::Complete {
             at,

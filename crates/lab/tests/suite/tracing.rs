@@ -316,7 +316,7 @@ fn bounds_hold_in_the_file_and_it_says_what_is_missing() {
     assert_eq!(end.start, complete_until.0);
     assert!(
         trace
-            .summary(&Style::default())
+            .summary(&[], &Style::default())
             .contains(&format!("dropped: {dropped}"))
     );
     assert_eq!(whole.dropped(), None);
