@@ -252,7 +252,7 @@ fn experiments_run_in_the_namespace_of_the_device() {
         .write("named.toml", &named.replace("full_zones = \"0..=1\"\n", ""));
     let named = ["run", "named.toml", "--quiet", "--overwrite", "--out=named"];
     let other = drive.zonelab(1, &named);
-    assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
+    assert_eq!(other.status.code(), Some(3), "{}", stderr(&other));
     let said = stderr(&other);
     assert!(said.contains("\"write\" names namespace 2"), "{said}");
     drive.changes_only(2, "run", |drive| {

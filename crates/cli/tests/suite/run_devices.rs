@@ -438,7 +438,10 @@ fn experiments_that_do_not_fit_the_drive_are_refused() {
         (&deep, &["queue_depth = 9 of job \"read\"", "hold 7"]),
         (&far, &["job \"reset\"", "the drive's at 47"]),
         (&full, &["full_zones", "no zone 99", "namespace 1 has 48"]),
-        (&second, &["job \"read\"", "no namespace 2"]),
+        (
+            &second,
+            &["job \"read\" names namespace 2", "in namespace 1"],
+        ),
     ];
     for (text, says) in cases {
         scratch.write("unfit.toml", text);
