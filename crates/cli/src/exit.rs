@@ -50,10 +50,6 @@ impl Failure {
         Self::new(Exit::Usage, anyhow::anyhow!(message))
     }
 
-    pub(crate) fn usage_of(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Exit::Usage, error)
-    }
-
     pub(crate) fn input(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Exit::InvalidInput, error)
     }

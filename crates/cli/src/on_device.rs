@@ -130,7 +130,7 @@ impl DeviceArgs {
                     // Jobs may all say themselves where they work.
                     if nsid.is_some() || point.unnamed_job().is_some() {
                         let nsid = namespace::of_emulated(device, &info, nsid)?;
-                        point.set_namespace(nsid).map_err(Failure::usage_of)?;
+                        point.set_namespace(nsid).map_err(Failure::input)?;
                     }
                 }
                 Ok(match is_real {
@@ -265,7 +265,7 @@ impl Remote {
             let opened = OpenNamespace::of(device, controller)?;
             for point in &mut loaded.points {
                 let placed = point.set_namespace(opened.nsid);
-                placed.map_err(Failure::usage_of)?;
+                placed.map_err(Failure::input)?;
             }
             opened.drive
         };

@@ -213,6 +213,9 @@ fn a_drive_over_tcp_says_what_the_transport_hides_and_keeps_what_it_holds() {
         .unwrap();
     let mut said = String::new();
     let mut lines = BufReader::new(again.stderr.take().unwrap());
+    // What is lost is said before.
+    lines.read_line(&mut said).unwrap();
+    assert!(said.contains("of namespace 1 hold will be lost"), "{said}");
     lines.read_line(&mut said).unwrap();
     // How long it takes is said before anything runs, and that zones have to be prepared.
     assert!(said.contains(" s to go for measuring, "), "{said}");

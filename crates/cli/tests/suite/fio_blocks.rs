@@ -121,7 +121,7 @@ fn a_served_namespace_without_zones_is_not_overwritten_unasked() {
     let args = ["job.fio", "--device", &url];
     let output = scratch.fio(&args);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let says = "jobs write or trim bytes 0 to 8388608";
+    let says = "bytes 0 to 8388608 of namespace 1";
     assert!(stderr(&output).contains(says), "{}", stderr(&output));
     assert_all_done(&scratch.json(&[&args[..], &["--overwrite"]].concat()));
 }

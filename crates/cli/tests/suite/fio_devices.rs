@@ -235,7 +235,7 @@ fn what_zones_hold_is_not_overwritten_unasked() {
         let output = fio(text, &[]);
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{text}: {said}");
-        for part in [&url, "--overwrite", "48 zones", "768MiB"] {
+        for part in [&url, "--overwrite", "48 zones", "of namespace 1"] {
             assert!(said.contains(part), "{text}: {part}: {said}");
         }
         assert_eq!(zones(&scratch, &served), before);
@@ -244,11 +244,11 @@ fn what_zones_hold_is_not_overwritten_unasked() {
     let write = "[a]\nrw=write\nbs=64k\noffset=1z\nsize=2z\nio_size=17m\n";
     succeeds(write, &[]);
     assert_eq!(zones(&scratch, &served)[1], ("FULL".to_owned(), 4_096));
-    assert!(is_refused(write).contains("not empty (1 to 2): 2 of 48 zones"));
+    assert!(is_refused(write).contains("zones 1 to 2 of namespace 1: 2 of 48 zones"));
     let wide = "[a]\nrw=write\nbs=64k\nsize=8z\nnumber_ios=1\n";
-    assert!(is_refused(wide).contains("not empty (1 to 2): 2 of 48 zones"));
+    assert!(is_refused(wide).contains("zones 1 to 2 of namespace 1: 2 of 48 zones"));
     let one = "[a]\nrw=randtrim\nsize=2z\n";
-    assert!(is_refused(one).contains("not empty (1): 1 of 48 zones"));
+    assert!(is_refused(one).contains("zone 1 of namespace 1: 1 of 48 zones"));
     is_refused("[a]\nrw=write\nbs=64k\noffset=9z\nsize=1z\ninitial_zone_reset=1\n");
     // Neither reads nor writes elsewhere destroy anything.
     succeeds("[a]\nrw=read\nbs=64k\nsize=4z\n", &[]);

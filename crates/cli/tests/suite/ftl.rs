@@ -225,7 +225,7 @@ fn what_cannot_be_done_is_refused() {
         refused(&scratch, &[&["ftl", "format"], &options, &HERE], 2, words);
     }
     ok(&scratch, &[&["ftl", "format"], &HERE]);
-    let holds = "1 of 64 zones hold data (0); say --overwrite";
+    let holds = "zone 0 of namespace 1: 1 of 64 zones are not empty";
     refused(&scratch, &[&["ftl", "format"], &HERE], 2, holds);
     let info = || json(&scratch, &[&["ftl", "info"], &HERE])["uuid"].clone();
     let before = info();

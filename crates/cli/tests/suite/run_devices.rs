@@ -242,7 +242,12 @@ fn what_zones_hold_is_not_lost_unasked() {
     let output = scratch.zonelab(&args);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    for part in [&url, "--overwrite", "(5): 1 of 48 zones", "768MiB"] {
+    for part in [
+        &url,
+        "--overwrite",
+        "zone 5 of namespace 1: 1 of 48 zones",
+        "192KiB written",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert_eq!(zones(&scratch, &served), before);
@@ -432,8 +437,11 @@ fn experiments_that_do_not_fit_the_drive_are_refused() {
         ),
         (&deep, &["queue_depth = 9 of job \"read\"", "hold 7"]),
         (&far, &["job \"reset\"", "the drive's at 47"]),
-        (&full, &["full_zones", "no zone 99", "the drive has 48"]),
-        (&second, &["job \"read\"", "no namespace 2"]),
+        (&full, &["full_zones", "no zone 99", "namespace 1 has 48"]),
+        (
+            &second,
+            &["job \"read\" names namespace 2", "in namespace 1"],
+        ),
     ];
     for (text, says) in cases {
         scratch.write("unfit.toml", text);

@@ -63,8 +63,8 @@ impl Point {
         if let Some(job) = self.jobs().find(other) {
             let (name, own) = (&job.name, job.nsid().0);
             return Err(self.unfit(format!(
-                "job \"{name}\" names namespace {own}, and the device is namespace {}: leave out \
-                 one of the two, `namespace` of the job or nsid= of the device",
+                "job \"{name}\" names namespace {own}, and the run is in namespace {}: leave out \
+                 `namespace` of the job, or nsid= of the device",
                 nsid.0
             )));
         }
