@@ -155,20 +155,7 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         drive,
         about,
     } = open(args)?;
-    let texts: Vec<&str> = probes.iter().map(|probe| probe.text.as_str()).collect();
-    let configuration = json!({
-        "device": args.device,
-        "about": about,
-        "probes": texts,
-        "repeats": args.study.repeats(),
-        "max_probes": args.max_probes,
-    });
-    let configuration = configuration.to_string();
-    let manifest = Manifest::new(
-        results::TOOL,
-        configuration.as_bytes(),
-        args.study.work.seed,
-    );
+    let manifest = manifest(args, &about, &probes);
     let name = format!("fit-{}", output::file_name(&args.device));
     let place = Place::new(args.out.as_deref(), &name, &manifest).of(&args.device);
     let mut dir = results::open_kept(&place, manifest, args.force, evaluations::FILE)?;
@@ -239,6 +226,21 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         place.path().join("fit.html").display()
     ))?;
     Ok(Exit::Done)
+}
+
+/// All that results depend on.
+fn manifest(args: &Args, about: &str, probes: &[Probe]) -> Manifest {
+    let texts: Vec<&str> = probes.iter().map(|probe| probe.text.as_str()).collect();
+    let configuration = json!({
+        "device": args.device,
+        "about": about,
+        "probes": texts,
+        "repeats": args.study.repeats(),
+        "max_probes": args.max_probes,
+    });
+    let configuration = configuration.to_string();
+    let seed = args.study.work.seed;
+    Manifest::new(results::TOOL, configuration.as_bytes(), seed)
 }
 
 /// How long it takes to measure, in words: as if every probe were run.

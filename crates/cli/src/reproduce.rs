@@ -296,12 +296,7 @@ fn execute(
     checked.map_err(Failure::input)?;
     let left = session::look_at(&loaded, &references)?;
     common.tracing.mark(&mut loaded)?;
-    // It takes a fifth more time, which all figures together cannot spare.
-    if let [one] = loaded.as_mut_slice() {
-        for point in &mut one.points {
-            point.explain_slowest(SLOWEST);
-        }
-    }
+    explain_slowest(&mut loaded);
     let configuration = configuration(&loaded, plan, &on)?;
     let to = destination(common, plan, configuration.value);
     results::prepare(&to)?;
@@ -354,6 +349,16 @@ fn execute(
         say(outdated.iter().filter(|_| !common.json));
     }
     Ok(exit(put.path(), &ran, failed, &summary))
+}
+
+/// Has the points of a single experiment say what their slowest commands waited for. It takes a
+/// fifth more time, which all figures together cannot spare.
+fn explain_slowest(loaded: &mut [Loaded]) {
+    if let [one] = loaded {
+        for point in &mut one.points {
+            point.explain_slowest(SLOWEST);
+        }
+    }
 }
 
 /// Prints results, for people or for programs.

@@ -111,7 +111,7 @@ fn a_value_in_another_unit_is_refused_or_named() {
     assert_eq!(code, Some(0), "{text}");
     let points = scratch.read("out/points.csv");
     let of = |metric: &str| -> f64 {
-        let has = |line: &&str| line.contains(&format!(",1,1,write,{metric},"));
+        let has = |line: &&str| line.contains(&format!(",1.0,1,write,{metric},"));
         let line = points.lines().find(has).unwrap();
         line.rsplit(',').next().unwrap().parse().unwrap()
     };

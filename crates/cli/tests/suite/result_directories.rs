@@ -149,7 +149,7 @@ values = ["16KiB", "32KiB"]
 "#;
 
 /// A job file that writes a log, so that it has results.
-const JOBS: &str = "[w]\nrw=write\nzonemode=zbd\nbs=16k\nsize=1m\nwrite_lat_log=w\n";
+const JOBS: &str = "[w]\nrw=write\nzonemode=zbd\nbs=16k\nsize=1z\nio_size=1m\nwrite_lat_log=w\n";
 
 /// Every verb whose results have a link: its words for a file of this name, and where the
 /// link is.
@@ -185,8 +185,11 @@ fn the_link_stays_with_the_file_that_it_led_to() {
         std::fs::create_dir(scratch.0.join(file)).unwrap();
         let sweep = SWEEP.replace("one.toml", &format!("{file}.toml"));
         scratch.write(&format!("{file}/points.toml"), &sweep);
-        let size = format!("size={operations}m");
-        scratch.write(&format!("{file}/jobs.fio"), &JOBS.replace("size=1m", &size));
+        let size = format!("io_size={operations}m");
+        scratch.write(
+            &format!("{file}/jobs.fio"),
+            &JOBS.replace("io_size=1m", &size),
+        );
     }
     let run = |words: &[String]| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

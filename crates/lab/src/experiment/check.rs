@@ -62,24 +62,7 @@ pub(super) fn names(
     }
     names.of_matrix(experiment);
     names.of_repeated(experiment);
-    for (i, compare) in experiment.compare.iter().enumerate() {
-        names.known(format!("compare.{i}.job"), &compare.job, &results);
-        let mut all = experiment.series.iter();
-        let is_run = all.any(|of| experiment.runs_result(of, &compare.job));
-        if results.contains(&compare.job.as_str()) && !is_run {
-            let what = format!(
-                "no series runs \"{}\", so that nothing is compared",
-                compare.job
-            );
-            let valid = "name a job that one runs".to_owned();
-            names.report(&format!("compare.{i}.job"), what, valid);
-        }
-        for (j, informative) in compare.informative.iter().enumerate() {
-            for name in &informative.series {
-                names.known(format!("compare.{i}.informative.{j}.series"), name, &series);
-            }
-        }
-    }
+    names.of_comparisons(experiment, &series, &results);
     for (i, pair) in experiment.interference.iter().enumerate() {
         names.known(format!("interference.{i}.series"), &pair.series, &series);
         names.known(
@@ -117,6 +100,28 @@ struct Names<'d> {
 }
 
 impl Names<'_> {
+    /// Checks what is compared with published values.
+    fn of_comparisons(&mut self, experiment: &Experiment, series: &[&str], results: &[&str]) {
+        for (i, compare) in experiment.compare.iter().enumerate() {
+            self.known(format!("compare.{i}.job"), &compare.job, results);
+            let mut all = experiment.series.iter();
+            let is_run = all.any(|of| experiment.runs_result(of, &compare.job));
+            if results.contains(&compare.job.as_str()) && !is_run {
+                let what = format!(
+                    "no series runs \"{}\", so that nothing is compared",
+                    compare.job
+                );
+                let valid = "name a job that one runs".to_owned();
+                self.report(&format!("compare.{i}.job"), what, valid);
+            }
+            for (j, informative) in compare.informative.iter().enumerate() {
+                for name in &informative.series {
+                    self.known(format!("compare.{i}.informative.{j}.series"), name, series);
+                }
+            }
+        }
+    }
+
     /// Checks the panels of the figure.
     fn of_figures(&mut self, experiment: &Experiment, results: &[&str]) {
         for (i, figure) in experiment.figures.iter().enumerate() {

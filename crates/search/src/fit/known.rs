@@ -25,8 +25,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// What a drive says of a namespace, and that it grants `queues` queues of `depth` entries; `None`: as many as
-    /// one likes.
+    /// What a drive says of a namespace, and that it grants `queues` queues of `depth` entries;
+    /// `None`: as many as one likes.
     ///
     /// # Errors
     /// It has no zones, or too few to measure.
