@@ -384,7 +384,7 @@ fn a_fill_stops_at_the_capacity() {
 }
 
 #[test]
-fn resets_ascend_and_count_as_zones() {
+fn resets_ascend_and_count_as_what_zones_hold() {
     let mut queue = recorder();
     let work = Work::Reset {
         zones: 1..4,
@@ -398,7 +398,7 @@ fn resets_ascend_and_count_as_zones() {
         .stats
         .get(OpKind::Reset)
         .expect("they were measured");
-    assert_eq!(resets.bytes, 3 * ZONE * 4096);
+    assert_eq!(resets.bytes, 3 * CAPACITY * 4096);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use zonelab_lab::library;
 use zonelab_lab::run::{self, Point, PointResult, RunOptions};
 use zonelab_lab::table::Style;
 use zonelab_lab::trace::PointTrace;
-use zonelab_ssd::record::{CommandRecord, RecordLimits};
+use zonelab_ssd::record::{CommandRecord, RecordLimits, SlowestOf};
 
 use super::perfetto::{self, Slice};
 use super::support::{SMALL, Tiny, overrides, points};
@@ -347,7 +347,11 @@ fn a_window_holds_what_happens_in_it() {
 
 #[test]
 fn zone_history_and_summary_are_as_documented() {
-    let trace = &traces(traced(example(), ALL, 1))[0];
+    let limits = RecordLimits {
+        slowest: SlowestOf::both(10),
+        ..ALL
+    };
+    let trace = &traces(traced(example(), limits, 1))[0];
     let csv = trace.zone_history_csv();
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines[0], "time_ns,zone,from,to,written_lbas");

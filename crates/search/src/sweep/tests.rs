@@ -355,6 +355,7 @@ fn another_sweep_in_the_directory_is_kept_unless_it_is_to_be_replaced() {
         store.append(&[beyond]),
         Err(SweepError::NoSuchTask { index: 12, .. })
     ));
+    drop(store);
     // The same sweep once more goes on, even so.
     let store = Store::create(&scratch.0, other, Existing::Replace).unwrap();
     assert_eq!(store.counts().0, 1);
