@@ -1,8 +1,8 @@
 //! "Did you mean ...?"
 
 /// The candidate that is most likely meant by `word`: the one with the fewest
-/// typing errors, if they are few for the length of the word; of
-/// equals one with the same first letter, or else the first.
+/// typing errors, if they are few for the length of the word; the first of
+/// equals.
 ///
 /// A typing error is a letter too many, missing, wrong, or swapped with its
 /// neighbour (optimal string alignment distance). Letter case does not count.
@@ -20,10 +20,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| (distance(&word, candidate), candidate))
         .filter(|(errors, candidate)| *errors <= tolerance && *errors < candidate.chars().count())
-        .min_by_key(|(errors, candidate)| {
-            let first = candidate.chars().next().map(|c| c.to_ascii_lowercase());
-            (*errors, first != word.first().copied())
-        })
+        .min_by_key(|(errors, _)| *errors)
         .map(|(_, candidate)| candidate)
 }
 

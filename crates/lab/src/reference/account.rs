@@ -119,7 +119,10 @@ impl Account {
                 .find(|known| known.starts_with(&format!("{column}_")))
         };
         let meant = longer().copied();
-        let meant = meant.or_else(|| nearest(column, known.iter().copied()));
+        // Of equals the first: `kops` is `kiops` rather than `ops`.
+        let begins_alike = |known: &&&str| known.chars().next() == column.chars().next();
+        let (alike, others): (Vec<&str>, Vec<&str>) = known.iter().partition(begins_alike);
+        let meant = meant.or_else(|| nearest(column, alike.into_iter().chain(others)));
         let hint = meant.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         let has = |row: &Record<'_>| row.text(column).is_ok_and(|text| !text.trim().is_empty());
         let count = table.records().filter(has).count();
