@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use zonelab_device::{NamespaceId, Nanos};
+use zonelab_device::{NamespaceId, Nanos, NoNamespace};
 use zonelab_live::layer::Served;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::{self, FaultId, FaultPlan, Standing};
@@ -168,7 +168,10 @@ fn carry_out(drive: &mut Served, now: Nanos, request: Request) -> Result<Value, 
             }
             let info = drive.drive().drive().info();
             let namespace = info.choose(namespace.map(NamespaceId));
-            let namespace = namespace.map_err(|why| why.to_string())?;
+            let namespace = namespace.map_err(|why| match why {
+                NoNamespace::Several { .. } => format!("{why}: --namespace names one of them"),
+                _ => why.to_string(),
+            })?;
             drive
                 .fail_zones(now, namespace, &ranges, to)
                 .map_err(|error| error.to_string())?;

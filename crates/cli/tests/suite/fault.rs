@@ -74,8 +74,13 @@ struct Controlled {
 
 impl Controlled {
     fn start(name: &str) -> Self {
+        Self::start_with(name, &[])
+    }
+
+    fn start_with(name: &str, options: &[&str]) -> Self {
         let scratch = Scratch::new(name);
-        let served = Served::start(&scratch, &["--control", "socket"]);
+        let options = [&["--control", "socket"], options].concat();
+        let served = Served::start(&scratch, &options);
         let socket = scratch.0.join("socket");
         Self {
             scratch,
@@ -343,6 +348,21 @@ fn zones_fail_and_the_drive_says_so() {
         message.contains("there is no namespace 2; there is 1"),
         "{message}"
     );
+}
+
+#[test]
+fn zones_of_a_drive_with_several_namespaces_fail_where_one_is_named() {
+    let beside = "namespaces=[{zones=1016}, {kind=\"conventional\", zones=8, spare_zones=4}]";
+    let it = Controlled::start_with("fault", &["--set", beside]);
+    let fail = ["zone", "2", "--state", "read-only"];
+    let (code, message) = it.refused(&fail);
+    let words = "there are 2 namespaces, and none is named (1, 2): --namespace names one of them";
+    assert!(code == 5 && message.contains(words), "{code}: {message}");
+    // Zones of the log of a conventional one fail, too.
+    for nsid in ["1", "2"] {
+        let failed = it.fault(&[&fail[..], &["--namespace", nsid]].concat());
+        assert_eq!(failed, "zones failed: 1\n", "{nsid}");
+    }
 }
 
 #[test]
