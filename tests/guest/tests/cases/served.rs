@@ -82,7 +82,10 @@ impl Served {
         };
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
-        let listens: Value = serde_json::from_str(&line).context("it does not listen")?;
+        let listens: Value = serde_json::from_str(&line).with_context(|| {
+            let said = std::fs::read_to_string(&served.log).unwrap_or_default();
+            format!("it does not listen: {said}")
+        })?;
         served.port = listens["port"].as_u64().context("no port")?;
         served.nqn = listens["nqn"].as_str().context("no name")?.to_owned();
         served.tls_port = listens["tls_port"].as_u64();

@@ -327,14 +327,15 @@ fn read_only_under_f2fs(guest: &mut Guest) -> Result<()> {
     it.end(guest)
 }
 
-/// Zones that are not empty fail.
+/// Zones of the drive that are not empty fail; it is namespace 1, beside which there may be
+/// another.
 fn fail_written(guest: &mut Guest, it: &Faulty, state: &str) -> Result<()> {
     let zones = it.drive.report(guest, 0, it.drive.zones)?;
     let written = zones.iter().enumerate();
     let written = written.filter(|(_, zone)| zone.state != State::Empty);
     let written: Vec<String> = written.map(|(index, _)| index.to_string()).collect();
     ensure!(!written.is_empty(), "the file system has written nothing");
-    let mut args = vec!["zone", "--state", state];
+    let mut args = vec!["zone", "--namespace", "1", "--state", state];
     args.extend(written.iter().map(String::as_str));
     it.fault(&args)?;
     Ok(())
