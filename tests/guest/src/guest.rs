@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::bytes::Bytes;
 use crate::channel::Channel;
 use crate::console::Console;
 use crate::monitor::Monitor;
@@ -304,7 +305,25 @@ impl Guest {
     ///
     /// QEMU does not say.
     pub fn drive_writes(&mut self) -> Result<u64> {
-        self.monitor.writes("disk1")
+        self.writes_of(1)
+    }
+
+    /// The same of namespace `id`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::drive_writes`].
+    pub fn writes_of(&mut self, id: u32) -> Result<u64> {
+        self.monitor.writes(&format!("disk{id}"))
+    }
+
+    /// What namespace `id` of the NVMe drive holds, as QEMU keeps it on the host.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn bytes_of(&self, id: u32) -> Result<Bytes> {
+        Bytes::read(&self.machine.disk(id))
     }
 
     /// Says that this guest is of no use to the next case.

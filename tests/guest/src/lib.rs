@@ -11,11 +11,13 @@ pub mod host;
 pub mod image;
 pub mod queues;
 
+mod bytes;
 mod channel;
 mod guest;
 mod monitor;
 mod qemu;
 
+pub use bytes::Bytes;
 pub use drive::Drive;
 pub use guest::{Guest, Job, Output};
 pub use image::{Image, Kernel};

@@ -196,6 +196,11 @@ impl Machine {
         console(&self.directory)
     }
 
+    /// Where what namespace `id` of the NVMe drive holds is kept.
+    pub(crate) fn disk(&self, id: u32) -> PathBuf {
+        disk(&self.directory, id)
+    }
+
     /// Says that the files are not to be kept when this ends, or that they are.
     pub(crate) fn keep(&mut self, is_kept: bool) {
         self.is_kept = is_kept;
@@ -276,6 +281,10 @@ fn console(directory: &Path) -> PathBuf {
     directory.join("console.log")
 }
 
+fn disk(directory: &Path, id: u32) -> PathBuf {
+    directory.join(format!("disk{id}.raw"))
+}
+
 fn option(command: &mut Command, name: &str, value: &str) {
     command.arg(name).arg(value);
 }
@@ -304,10 +313,9 @@ fn add_disks(
     let slot = chassis.slot();
     let controller = format!("nvme,id={DRIVE},serial=emulated,mdts=7{slot}");
     option(command, "-device", &controller);
-    for (index, disk) in disks.iter().enumerate() {
-        let id = index + 1;
-        let file = directory.join(format!("disk{id}.raw"));
-        let (mib, zoned) = match *disk {
+    for (id, namespace) in (1..).zip(disks) {
+        let file = disk(directory, id);
+        let (mib, zoned) = match *namespace {
             Disk::Conventional { mib } => (mib, String::new()),
             Disk::Zoned {
                 zones,
