@@ -7,11 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
+use futures_util::future::{FutureExt, LocalBoxFuture};
 use zonelab_device::{
     Completion, Device, DeviceInfo, DeviceQueue, Modelled, Nanos, QueueId, QueuePair,
 };
 use zonelab_host::notify::Notify;
-use zonelab_host::tasks::{Tasks, TasksConfig};
+use zonelab_host::tasks::{Io, Tasks, TasksConfig};
 use zonelab_host::{CoreId, Job, NextWake, Reactor, StopSignal, WaitsFor};
 
 use crate::FtlError;
@@ -108,6 +109,29 @@ impl Job for Mounting<'_> {
     }
 }
 
+/// Mounts, and is upkeep as soon as `bell` rings after that. Boxed, it is compiled here, once,
+/// and not for each kind of device.
+fn program(
+    io: Io,
+    (start, settings): (Start, FtlSettings),
+    bell: Rc<Notify>,
+    mounted: Mounted,
+) -> LocalBoxFuture<'static, Infallible> {
+    let program = async move {
+        let seen = bell.changes();
+        match mount(&io, &start, &settings, &bell).await {
+            Ok((core, upkeep)) => {
+                *mounted.borrow_mut() = Some(Ok(core));
+                bell.after(seen).await;
+                Upkeep::start(&upkeep);
+            }
+            Err(error) => *mounted.borrow_mut() = Some(Err(error)),
+        }
+        pending().await
+    };
+    program.boxed_local()
+}
+
 impl<D: Device> FtlMount<D> {
     /// Begins to mount, or to format and mount, what is on `inner`. `queue` is a queue
     /// pair of it for that, and for upkeep afterwards. Nothing is submitted in here.
@@ -117,17 +141,8 @@ impl<D: Device> FtlMount<D> {
         let bell = Rc::new(Notify::default());
         let mounted: Mounted = Rc::default();
         let (rings, says) = (Rc::clone(&bell), Rc::clone(&mounted));
-        let tasks = Tasks::new(&info, TasksConfig::default(), async move |io| {
-            let seen = rings.changes();
-            match mount(&io, &start, &settings, &rings).await {
-                Ok((core, upkeep)) => {
-                    *says.borrow_mut() = Some(Ok(core));
-                    rings.after(seen).await;
-                    Upkeep::start(&upkeep);
-                }
-                Err(error) => *says.borrow_mut() = Some(Err(error)),
-            }
-            pending().await
+        let tasks = Tasks::new(&info, TasksConfig::default(), move |io| {
+            program(io, (start, settings), rings, says)
         });
         Self {
             inner,

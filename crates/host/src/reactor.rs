@@ -5,9 +5,11 @@
 //! device has something. A job never blocks; it handles what completed,
 //! submits what it likes, and says when it wants to run again.
 //!
-//! Of a device it knows what [`Device`] says. It is compiled for one kind of
-//! device, so that nothing is called through a pointer on the way there.
+//! Of a device it knows what [`Device`] says. Its loop is compiled once, here: a device is
+//! called through a pointer, once or twice a turn, and whoever has a device of its own
+//! compiles no more than these two calls.
 
+use core::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -166,9 +168,43 @@ impl StopSignal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreId(pub u32);
 
-struct Slot<'a, Q> {
+/// A device and the clock under which programs run on it.
+trait Ground {
+    /// See [`Device::next_event`].
+    fn next_event(&self) -> Option<Nanos>;
+
+    /// Waits until `until`, or until the device has something before, and has the device do what
+    /// is due: [`WaitsFor::wait`], then [`Device::advance`]. Returns the time.
+    fn pass(&mut self, until: Nanos, ready: &mut Vec<QueueId>) -> Nanos;
+
+    /// What the clock shows.
+    fn now(&self) -> Nanos;
+}
+
+struct Under<C, D> {
+    clock: C,
+    device: D,
+}
+
+impl<C: WaitsFor<D>, D: Device> Ground for Under<C, D> {
+    fn next_event(&self) -> Option<Nanos> {
+        self.device.next_event()
+    }
+
+    fn pass(&mut self, until: Nanos, ready: &mut Vec<QueueId>) -> Nanos {
+        let now = self.clock.wait(&mut self.device, until);
+        self.device.advance(now, ready);
+        now
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+}
+
+struct Slot<'a> {
     job: &'a mut dyn Job,
-    queue: Q,
+    queue: Box<dyn DeviceQueue + 'a>,
     core: CoreId,
     state: SlotState,
 }
@@ -188,10 +224,18 @@ enum SlotState {
 /// added; a core runs one job at a time, each to the end of its step. Jobs of
 /// one core share it step by step, as parts of one program do, or in time
 /// slices, as threads that poll do ([`Self::in_slices`]).
-pub struct Reactor<'a, C, D: Device> {
-    clock: C,
-    device: D,
-    slots: Vec<Slot<'a, D::Queue>>,
+pub struct Reactor<'a, D: Device> {
+    turns: Turns<'a>,
+    /// Queues are of this kind of device.
+    device: PhantomData<D>,
+}
+
+/// What is the same for all devices.
+struct Turns<'a> {
+    ground: Box<dyn Ground + 'a>,
+    /// The clock is a real one.
+    is_real: bool,
+    slots: Vec<Slot<'a>>,
     /// When each core is free.
     cores: Vec<Nanos>,
     /// Whose turn it is on each core, if jobs have time slices.
@@ -227,26 +271,15 @@ pub struct RunEnd {
     pub lateness_max: Nanos,
 }
 
-impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
+impl<'a, D: Device<Queue: 'a> + 'a> Reactor<'a, D> {
     /// A reactor without jobs. It wakes them when `stop`, or any signal over
     /// the same bell, says so.
     #[must_use]
-    pub fn new(clock: C, device: D, stop: StopSignal) -> Self {
+    pub fn new(clock: impl WaitsFor<D> + 'a, device: D, stop: StopSignal) -> Self {
+        let is_real = clock.is_real();
         Self {
-            clock,
-            device,
-            slots: Vec::new(),
-            cores: Vec::new(),
-            slices: None,
-            wakes: Wakes::default(),
-            heard: 0,
-            bell: stop.bell,
-            done: Vec::new(),
-            ready: Vec::new(),
-            slot_of_queue: Vec::new(),
-            lateness_max: Nanos::ZERO,
-            lateness: None,
-            abandoned: None,
+            turns: Turns::new(Box::new(Under { clock, device }), is_real, stop.bell),
+            device: PhantomData,
         }
     }
 
@@ -255,7 +288,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
     /// completes has no time at which it was due.
     #[must_use]
     pub fn recording_lateness(mut self, lateness: &'a mut Latency) -> Self {
-        self.lateness = Some(lateness);
+        self.turns.lateness = Some(lateness);
         self
     }
 
@@ -263,7 +296,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
     /// then. They count as stuck, and what they measured is worth nothing.
     #[must_use]
     pub fn abandoned_if(mut self, abandoned: &'a dyn Fn() -> bool) -> Self {
-        self.abandoned = Some(abandoned);
+        self.turns.abandoned = Some(abandoned);
         self
     }
 
@@ -274,12 +307,48 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
     /// its slice.
     #[must_use]
     pub fn in_slices(mut self, slice: Nanos) -> Self {
-        self.slices = Some(Slices::new(slice));
+        self.turns.slices = Some(Slices::new(slice));
         self
     }
 
     /// Adds a job that runs on `core` and first runs at `start`.
     pub fn add(&mut self, job: &'a mut dyn Job, queue: D::Queue, core: CoreId, start: Nanos) {
+        self.turns.add(job, Box::new(queue), core, start);
+    }
+
+    /// Runs until every job has finished, or nothing can happen any more.
+    pub fn run(self) -> RunEnd {
+        self.turns.run()
+    }
+}
+
+impl<'a> Turns<'a> {
+    fn new(ground: Box<dyn Ground + 'a>, is_real: bool, bell: Bell) -> Self {
+        Self {
+            ground,
+            is_real,
+            slots: Vec::new(),
+            cores: Vec::new(),
+            slices: None,
+            wakes: Wakes::default(),
+            heard: 0,
+            bell,
+            done: Vec::new(),
+            ready: Vec::new(),
+            slot_of_queue: Vec::new(),
+            lateness_max: Nanos::ZERO,
+            lateness: None,
+            abandoned: None,
+        }
+    }
+
+    fn add(
+        &mut self,
+        job: &'a mut dyn Job,
+        queue: Box<dyn DeviceQueue + 'a>,
+        core: CoreId,
+        start: Nanos,
+    ) {
         let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 jobs");
         let id = queue.id().0 as usize;
         if self.slot_of_queue.len() <= id {
@@ -298,8 +367,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
         self.wakes.add(start);
     }
 
-    /// Runs until every job has finished, or nothing can happen any more.
-    pub fn run(mut self) -> RunEnd {
+    fn run(mut self) -> RunEnd {
         let mut unfinished = self.slots.len();
         let mut turns = 0;
         while unfinished > 0 {
@@ -311,16 +379,15 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
                 }
             }
             let wake = self.wakes.first().map(|(at, _)| at);
-            let next = match (self.device.next_event(), wake) {
+            let next = match (self.ground.next_event(), wake) {
                 (Some(d), Some(w)) => d.min(w),
                 (Some(at), None) | (None, Some(at)) => at,
                 (None, None) => break,
             };
-            let now = self.clock.wait(&mut self.device, next);
-            if self.clock.is_real() {
+            let now = self.ground.pass(next, &mut self.ready);
+            if self.is_real {
                 self.note_lateness(now, next);
             }
-            self.device.advance(now, &mut self.ready);
             unfinished -= self.run_ready(now);
             unfinished -= self.run_due(now);
             if self.heard != self.bell.rings() {
@@ -329,7 +396,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
             }
         }
         RunEnd {
-            at: self.clock.now(),
+            at: self.ground.now(),
             stuck_jobs: unfinished as u32,
             lateness_max: self.lateness_max,
         }
@@ -398,7 +465,7 @@ impl<'a, C: WaitsFor<D>, D: Device> Reactor<'a, C, D> {
         }
         slot.queue.enter(now);
         slot.queue.poll(&mut self.done);
-        let next = slot.job.step(now, &mut self.done, &mut slot.queue);
+        let next = slot.job.step(now, &mut self.done, &mut *slot.queue);
         self.done.clear();
         self.cores[slot.core.0 as usize] = slot.queue.now();
         slot.state = SlotState::Waiting;

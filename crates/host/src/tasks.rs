@@ -269,9 +269,14 @@ impl Drop for InFlight {
 /// A program of tasks, as a job. It ends when its main task has ended and
 /// nothing is in flight; other tasks end with the main one.
 pub struct Tasks<T> {
+    program: Program,
+    result: Rc<Cell<Option<T>>>,
+}
+
+/// What is the same whatever a program returns.
+struct Program {
     shared: Rc<Shared>,
     pool: LocalPool,
-    result: Rc<Cell<Option<T>>>,
     is_over: Rc<Cell<bool>>,
     in_flight: usize,
 }
@@ -283,6 +288,40 @@ impl<T: 'static> Tasks<T> {
         config: TasksConfig,
         main: impl FnOnce(Io) -> F,
     ) -> Self {
+        let (program, io) = Program::new(info, config);
+        let result = Rc::new(Cell::new(None));
+        let main = main(io.clone()).map({
+            let (result, is_over) = (Rc::clone(&result), Rc::clone(&program.is_over));
+            move |value| {
+                result.set(Some(value));
+                is_over.set(true);
+            }
+        });
+        io.spawn(main).forget();
+        Self { program, result }
+    }
+
+    /// What the main task returned; `None`: it has not ended.
+    #[must_use]
+    pub fn into_result(self) -> Option<T> {
+        self.result.take()
+    }
+}
+
+impl<T> Job for Tasks<T> {
+    fn step(
+        &mut self,
+        now: Nanos,
+        done: &mut Vec<Completion>,
+        queue: &mut dyn QueuePair,
+    ) -> NextWake {
+        self.program.step(now, done, queue)
+    }
+}
+
+impl Program {
+    /// One without a task, and the hands of its tasks.
+    fn new(info: &DeviceInfo, config: TasksConfig) -> (Self, Io) {
         let shared = Rc::new(Shared {
             info: info.clone(),
             now: Cell::new(Nanos::ZERO),
@@ -297,28 +336,13 @@ impl<T: 'static> Tasks<T> {
             shared: Rc::clone(&shared),
             spawner: pool.spawner(),
         };
-        let (result, is_over) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(false)));
-        let main = main(io.clone()).map({
-            let (result, is_over) = (Rc::clone(&result), Rc::clone(&is_over));
-            move |value| {
-                result.set(Some(value));
-                is_over.set(true);
-            }
-        });
-        io.spawn(main).forget();
-        Self {
+        let program = Self {
             shared,
             pool,
-            result,
-            is_over,
+            is_over: Rc::default(),
             in_flight: 0,
-        }
-    }
-
-    /// What the main task returned; `None`: it has not ended.
-    #[must_use]
-    pub fn into_result(self) -> Option<T> {
-        self.result.take()
+        };
+        (program, io)
     }
 
     fn land(&mut self, done: &mut Vec<Completion>) {
@@ -377,24 +401,7 @@ impl<T: 'static> Tasks<T> {
         }
         rang
     }
-}
 
-/// Notes how a command ended, for who waits for it.
-fn end_flight(flights: &mut Slab<Flight>, tag: Tag, end: Result<Answer, RejectReason>) {
-    let slot = tag.0 as usize;
-    let flight = &mut flights[slot];
-    match core::mem::replace(flight, Flight::Over(end)) {
-        Flight::Waiting(waker) => {
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
-        Flight::Abandoned => drop(flights.remove(slot)),
-        Flight::Over(_) => unreachable!("a command ends once"),
-    }
-}
-
-impl<T: 'static> Job for Tasks<T> {
     fn step(
         &mut self,
         now: Nanos,
@@ -430,5 +437,20 @@ impl<T: 'static> Job for Tasks<T> {
             Some(Reverse(timer)) => NextWake::At(timer.at),
             None => NextWake::Completion,
         }
+    }
+}
+
+/// Notes how a command ended, for who waits for it.
+fn end_flight(flights: &mut Slab<Flight>, tag: Tag, end: Result<Answer, RejectReason>) {
+    let slot = tag.0 as usize;
+    let flight = &mut flights[slot];
+    match core::mem::replace(flight, Flight::Over(end)) {
+        Flight::Waiting(waker) => {
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+        Flight::Abandoned => drop(flights.remove(slot)),
+        Flight::Over(_) => unreachable!("a command ends once"),
     }
 }

@@ -5,9 +5,11 @@
 //! mapping, flash timing, events, statistics. The [`yardstick`] does the bare
 //! minimum that any simulator of this kind must do, so that the ratio of the
 //! two means the same on every machine. A [`SchedulerCase`] is one scheduler by
-//! itself, an [`AllocationCase`] the allocation of storage elements to zones.
+//! itself, an [`AllocationCase`] the allocation of storage elements to zones, a [`RingCase`] the
+//! driver for PCIe.
 
 mod allocation;
+mod rings;
 mod schedulers;
 
 use std::cmp::Reverse;
@@ -24,6 +26,7 @@ use zonelab_ssd::profile::Profile;
 use zonelab_ssd::{Control, Drive};
 
 pub use allocation::{AllocationCase, DriveWear, PreparedAllocation, allocation_cases};
+pub use rings::{RingCase, RingLoad, RingMemory, RingRig, ring_cases};
 pub use schedulers::{
     PreparedScheduler, SchedulerCase, SchedulerLoad, scheduler_cases, scheduler_specs,
 };

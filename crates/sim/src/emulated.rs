@@ -211,12 +211,10 @@ impl Device for Emulated {
     type Queue = EmulatedQueue;
 
     /// A command arrives, or the drive does something.
-    #[inline]
     fn next_event(&self) -> Option<Nanos> {
         self.shared.borrow().next_event()
     }
 
-    #[inline]
     fn advance(&mut self, now: Nanos, ready: &mut Vec<QueueId>) {
         self.shared.borrow_mut().advance(now, ready);
     }
@@ -407,12 +405,10 @@ pub struct EmulatedQueue {
 }
 
 impl DeviceQueue for EmulatedQueue {
-    #[inline]
     fn id(&self) -> QueueId {
         self.id
     }
 
-    #[inline]
     fn enter(&mut self, now: Nanos) {
         self.core_now = now;
     }
@@ -423,12 +419,10 @@ impl QueuePair for EmulatedQueue {
         &self.info
     }
 
-    #[inline]
     fn now(&self) -> Nanos {
         self.core_now
     }
 
-    #[inline]
     fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
         let shared = &mut *self.shared.borrow_mut();
         let queue = &mut shared.queues[self.id.0 as usize];
@@ -460,12 +454,10 @@ impl QueuePair for EmulatedQueue {
         Ok(())
     }
 
-    #[inline]
     fn ring(&mut self) {
         // Commands travel one by one: their costs are those of `submit`.
     }
 
-    #[inline]
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let shared = &mut *self.shared.borrow_mut();
         let queue = &mut shared.queues[self.id.0 as usize];

@@ -12,7 +12,7 @@ use crate::segments::{Holder, Segments};
 /// Zones that may fail under one operation before it fails.
 const MOST_FAILURES: u32 = 4;
 
-impl<Q: DeviceQueue> FtlQueue<Q> {
+impl FtlQueue<dyn DeviceQueue + '_> {
     /// A command has ended.
     pub(super) fn land(&mut self, completion: Completion) {
         let Completion {

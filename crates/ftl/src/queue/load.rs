@@ -63,7 +63,7 @@ enum Then {
     Stop,
 }
 
-impl<Q: DeviceQueue> FtlQueue<Q> {
+impl FtlQueue<dyn DeviceQueue + '_> {
     /// Some blocks of an operation wait for what is in their way, if anything is.
     #[inline]
     pub(super) fn look_up(&mut self, part: Part, want: Want) {
@@ -239,7 +239,7 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
     }
 }
 
-impl<Q> FtlQueue<Q> {
+impl<Q: ?Sized> FtlQueue<Q> {
     #[inline]
     fn let_go(&self, part: Part, holder: Holder) {
         if let Some(segments) = self.core.changes.map.segments() {

@@ -39,8 +39,7 @@ pub(crate) type Announced = Rc<RefCell<Vec<QueueId>>>;
 /// gathers commands, and writes zones. What takes the drive as a whole (commits,
 /// collecting, footers, checkpoints) is upkeep's.
 #[derive(Debug)]
-pub struct FtlQueue<Q> {
-    inner: Q,
+pub struct FtlQueue<Q: ?Sized> {
     core: Arc<Core>,
     info: Rc<DeviceInfo>,
     announced: Announced,
@@ -67,6 +66,8 @@ pub struct FtlQueue<Q> {
     /// When the completion from below that is being looked at was taken: what ends with it has
     /// ended then, whatever the program does before it goes on.
     taken_at: Option<Nanos>,
+    /// Last, so that what works on it need not know what it is ([`FtlQueue::over_any`]).
+    inner: Q,
 }
 
 impl<Q: DeviceQueue> FtlQueue<Q> {
@@ -81,7 +82,6 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         let lane = core.changes.join();
         let reads = core.epochs.join();
         Self {
-            inner,
             info,
             announced,
             port,
@@ -102,9 +102,17 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
             has_submitted: false,
             is_waiting: false,
             taken_at: None,
+            inner,
         }
     }
 
+    /// The same over any queue: all work is compiled here, once, and not for each kind of device.
+    fn over_any(&mut self) -> &mut FtlQueue<dyn DeviceQueue + '_> {
+        self
+    }
+}
+
+impl FtlQueue<dyn DeviceQueue + '_> {
     /// Upkeep has to do something before this queue can go on.
     fn wait(&mut self) {
         self.port.wait(self.inner.id());
@@ -310,6 +318,42 @@ impl<Q: DeviceQueue> FtlQueue<Q> {
         }
     }
 
+    /// See [`QueuePair::submit`].
+    fn take(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
+        if self.operations.len() + self.finished.len() >= self.depth as usize {
+            let reason = RejectReason::QueueFull {
+                queue: self.inner.id(),
+                depth: self.depth,
+            };
+            return Err(Rejected { reason, data });
+        }
+        self.begin(command, tag, data);
+        Ok(())
+    }
+
+    /// See [`QueuePair::ring`].
+    fn ring_all(&mut self) {
+        self.go_on();
+        self.announce();
+    }
+
+    /// See [`QueuePair::poll`].
+    fn hand_out(&mut self, done: &mut Vec<Completion>) -> usize {
+        self.is_waiting = false;
+        let mut arrived = std::mem::take(&mut self.arrived);
+        self.inner.poll(&mut arrived);
+        for completion in arrived.drain(..) {
+            self.taken_at = Some(completion.at);
+            self.land(completion);
+        }
+        self.taken_at = None;
+        self.arrived = arrived;
+        self.go_on();
+        let count = self.finished.len();
+        done.append(&mut self.finished);
+        count
+    }
+
     /// An operation has ended as it began.
     fn settle_now(&mut self, operation: Operation) {
         let index = self.operations.insert(operation);
@@ -340,40 +384,19 @@ impl<Q: DeviceQueue> QueuePair for FtlQueue<Q> {
     }
 
     fn submit(&mut self, command: Command, tag: Tag, data: Option<Buf>) -> Result<(), Rejected> {
-        if self.operations.len() + self.finished.len() >= self.depth as usize {
-            let reason = RejectReason::QueueFull {
-                queue: self.inner.id(),
-                depth: self.depth,
-            };
-            return Err(Rejected { reason, data });
-        }
-        self.begin(command, tag, data);
-        Ok(())
+        self.over_any().take(command, tag, data)
     }
 
     fn ring(&mut self) {
-        self.go_on();
-        self.announce();
+        self.over_any().ring_all();
     }
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
-        self.is_waiting = false;
-        let mut arrived = std::mem::take(&mut self.arrived);
-        self.inner.poll(&mut arrived);
-        for completion in arrived.drain(..) {
-            self.taken_at = Some(completion.at);
-            self.land(completion);
-        }
-        self.taken_at = None;
-        self.arrived = arrived;
-        self.go_on();
-        let count = self.finished.len();
-        done.append(&mut self.finished);
-        count
+        self.over_any().hand_out(done)
     }
 }
 
-impl<Q> FtlQueue<Q> {
+impl<Q: ?Sized> FtlQueue<Q> {
     /// Runs `f` with the zones that this queue writes to.
     #[inline]
     fn with_writer<T>(&mut self, f: impl FnOnce(&mut Writer) -> T) -> T {
@@ -401,7 +424,7 @@ impl<Q> FtlQueue<Q> {
 }
 
 /// The zone that the queue has not written full goes to others.
-impl<Q> Drop for FtlQueue<Q> {
+impl<Q: ?Sized> Drop for FtlQueue<Q> {
     fn drop(&mut self) {
         self.let_all_go();
         // What becomes of commands under way nobody will hear: their zones are given up.

@@ -8,7 +8,7 @@ use super::operation::{Flight, Kind, Part};
 use crate::blocks::{LogicalBlock, PhysicalBlock};
 use crate::segments::Holder;
 
-impl<Q: DeviceQueue> FtlQueue<Q> {
+impl FtlQueue<dyn DeviceQueue + '_> {
     /// Sends reads on their way, as many as the queue below takes.
     pub(super) fn issue_reads(&mut self) {
         while let Some(mut part) = self.to_read.pop_front() {

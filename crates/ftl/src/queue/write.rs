@@ -49,7 +49,7 @@ fn reserve_in(core: &Core, writer: &mut Writer, wanted: u32) -> Result<Room, Hol
     Ok(Room { zone, next, blocks })
 }
 
-impl<Q: DeviceQueue> FtlQueue<Q> {
+impl FtlQueue<dyn DeviceQueue + '_> {
     /// Sends writes on their way, as many as may be.
     pub(super) fn issue_writes(&mut self) {
         while !self.to_write.is_empty() {

@@ -4,7 +4,7 @@ use core::ops::ControlFlow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use futures_util::future::join_all;
+use futures_util::future::{FutureExt, LocalBoxFuture, join_all};
 use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::tasks::Io;
@@ -140,18 +140,25 @@ impl Shared {
     }
 }
 
-/// Runs `spec` on a device that is all its own. `watch` looks at it now and then,
-/// and may end it.
+/// Looks at a run now and then, and may end it.
+pub type Watch = Box<dyn FnMut(Moment<'_>) -> ControlFlow<()>>;
+
+/// Runs `spec` on a device that is all its own, under the eyes of `watch`. The future is boxed
+/// so that the store is compiled here, once, and not by everybody who runs it.
 ///
 /// # Errors
 /// The file layer cannot be made. What fails later ends the run early, and is
 /// in the outcome.
-pub async fn run(
+pub fn run(
     io: Io,
     spec: Spec,
     setup: Setup,
-    watch: impl FnMut(Moment<'_>) -> ControlFlow<()> + 'static,
-) -> Result<Outcome, FilesError> {
+    watch: Watch,
+) -> LocalBoxFuture<'static, Result<Outcome, FilesError>> {
+    all(io, spec, setup, watch).boxed_local()
+}
+
+async fn all(io: Io, spec: Spec, setup: Setup, watch: Watch) -> Result<Outcome, FilesError> {
     let files = Files::format(&io, setup.files.clone()).await?;
     let shared = Rc::new(Shared {
         is_over: Cell::new(false),
@@ -194,20 +201,20 @@ pub async fn run(
     })
 }
 
-struct Run<W> {
+struct Run {
     io: Io,
     spec: Spec,
     setup: Setup,
     files: Files,
     shared: Rc<Shared>,
-    watch: Rc<RefCell<W>>,
+    watch: Rc<RefCell<Watch>>,
     planned: u64,
     load: Nanos,
     stores: Vec<(DbStats, DbStats)>,
     before: Option<Usage>,
 }
 
-impl<W: FnMut(Moment<'_>) -> ControlFlow<()> + 'static> Run<W> {
+impl Run {
     async fn repetitions(&mut self) -> Result<(), DbError> {
         for repetition in 0..self.setup.repeats.max(1) {
             if repetition > 0 {
@@ -347,11 +354,11 @@ impl<W: FnMut(Moment<'_>) -> ControlFlow<()> + 'static> Run<W> {
     }
 }
 
-fn look<W: FnMut(Moment<'_>) -> ControlFlow<()>>(
+fn look(
     io: &Io,
     files: &Files,
     shared: &Shared,
-    watch: &RefCell<W>,
+    watch: &RefCell<Watch>,
     stage: Stage,
     planned: u64,
 ) {

@@ -10,7 +10,7 @@ use zonelab_host::tasks::{Tasks, TasksConfig};
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::{FilesConfig, FilesError, FinishWhen, Scarce};
 use zonelab_kv::lsm::{DbError, Options};
-use zonelab_kv::work::run::{Outcome, Setup, Stage, run};
+use zonelab_kv::work::run::{Moment, Outcome, Setup, Stage, run};
 use zonelab_kv::work::{Kind, NAMES, Sizes, Spec, builtin};
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Drive;
@@ -54,11 +54,11 @@ fn outcome(config: &DriveConfig, spec: &Spec, setup: &Setup) -> (Outcome, Vec<St
     let seen = Rc::clone(&stages);
     let (spec, setup) = (spec.clone(), setup.clone());
     let mut tasks = Tasks::new(device.info(), TasksConfig::default(), async move |io| {
-        run(io, spec, setup, move |moment| {
+        let watch = move |moment: Moment<'_>| {
             seen.borrow_mut().push(moment.stage);
             ControlFlow::Continue(())
-        })
-        .await
+        };
+        run(io, spec, setup, Box::new(watch)).await
     });
     let mut reactor = Reactor::new(
         VirtualClock::default(),

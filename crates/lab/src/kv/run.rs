@@ -150,8 +150,8 @@ impl KvJob {
         let config = TasksConfig {
             cores: template.cores,
         };
-        let tasks = Tasks::new(&info, config, async move |io| {
-            zonelab_kv::work::run::run(io, spec, setup, watch).await
+        let tasks = Tasks::new(&info, config, move |io| {
+            zonelab_kv::work::run::run(io, spec, setup, Box::new(watch))
         });
         Self {
             tasks,

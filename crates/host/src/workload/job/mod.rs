@@ -562,7 +562,6 @@ impl WorkloadJob {
 }
 
 impl Job for WorkloadJob {
-    #[inline]
     fn step(
         &mut self,
         now: Nanos,
