@@ -86,8 +86,6 @@ fn phase<J: Job>(
     jobs: &mut [J],
     blocks: &RefCell<Blocks>,
 ) -> Nanos {
-    let clock = VirtualClock::starting_at(start);
-    let mut reactor = Reactor::new(clock, device.clone(), StopSignal::default());
     let mut watched: Vec<Watched<'_, J>> = jobs
         .iter_mut()
         .map(|job| Watched {
@@ -96,6 +94,8 @@ fn phase<J: Job>(
             blocks,
         })
         .collect();
+    let clock = VirtualClock::starting_at(start);
+    let mut reactor = Reactor::new(clock, device.clone(), StopSignal::default());
     for (index, job) in (0..).zip(&mut watched) {
         let rng = Rng::new(scenario.seed, 1_000 + u64::from(index));
         let queue = device.open_queue(scenario.queue_depth, scenario.host, rng);
