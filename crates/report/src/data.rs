@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use zonelab_lab::compare::{point_label, row_series};
 use zonelab_lab::detail::quantiles;
-use zonelab_lab::experiment::{FigureSpec, is_word};
+use zonelab_lab::experiment::{FigureSpec, says_more_than_a_number};
 use zonelab_lab::figure::{self, Figure, Panel};
 use zonelab_lab::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, X, significant};
 use zonelab_lab::statistics::{Over, Statistics};
@@ -260,9 +260,11 @@ fn experiment<'a>(
     }
 }
 
-/// The comment at the head of an experiment file, as one paragraph.
+/// The comment at the head of an experiment file, as one paragraph, without lines that are
+/// indented: these are commands.
 fn about(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    let lines = lines.filter(|line| !line.starts_with("  "));
     let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
     words.join(" ")
 }
@@ -308,9 +310,9 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
         .collect()
 }
 
-/// Where a row lies, if that is no number.
+/// Where a row lies, if that is more than a number.
 fn in_words(x: &X) -> Option<&str> {
-    let word = Some(x.label.as_str()).filter(|label| is_word(label) && !label.is_empty());
+    let word = Some(x.label.as_str()).filter(|label| says_more_than_a_number(label));
     x.shown.as_deref().or(word)
 }
 
@@ -501,7 +503,7 @@ mod tests {
 
     #[test]
     fn the_first_comment_says_what_it_is_about() {
-        let text = "# Finish on read: one\n# thread.\nschema = 1\n# more\n";
+        let text = "# Finish on read: one\n#\n#   zonelab run x\n# thread.\nschema = 1\n# more\n";
         assert_eq!(about(text), "Finish on read: one thread.");
         assert_eq!(about("schema = 1"), "");
     }

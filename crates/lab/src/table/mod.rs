@@ -19,7 +19,7 @@ pub use zonelab_figures::table::{
     value,
 };
 
-use crate::experiment::is_word;
+use crate::experiment::says_more_than_a_number;
 use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};
 
 /// The rows of comparison with their verdicts, grouped by id, each group under
@@ -221,7 +221,7 @@ fn coordinate(x: &X) -> String {
     if let Some(shown) = &x.shown {
         return shown.clone();
     }
-    if !x.label.is_empty() && is_word(&x.label) {
+    if says_more_than_a_number(&x.label) {
         return x.label.clone();
     }
     short(x.value)
