@@ -57,14 +57,19 @@ pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
 }
 
 /// What a reader of the report must know first.
-pub(super) fn notices(plan: &Plan<'_>, ran: &Ran, failures: &[String]) -> Vec<String> {
+pub(super) fn notices(
+    plan: &Plan<'_>,
+    is_altered: bool,
+    ran: &Ran,
+    failures: &[String],
+) -> Vec<String> {
     let notices = [
         (
             ran.is_interrupted,
             "The run was interrupted: points are missing.",
         ),
         (
-            plan.altered,
+            is_altered,
             "Settings or conditions differ from the file's: published values are shown, not judged.",
         ),
         (
