@@ -328,12 +328,7 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: [
-            notices(plan, is_altered(plan, &rows), &ran, &of_jobs),
-            left,
-            suspects,
-        ]
-        .concat(),
+        notices: [notices(plan, (&ran, &rows), &of_jobs), left, suspects].concat(),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),
