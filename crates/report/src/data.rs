@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use zonelab_lab::compare::{point_label, row_series};
 use zonelab_lab::detail::quantiles;
-use zonelab_lab::experiment::{FigureSpec, says_more_than_a_number};
+use zonelab_lab::experiment::FigureSpec;
 use zonelab_lab::figure::{self, Figure, Panel};
 use zonelab_lab::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, X, significant};
 use zonelab_lab::statistics::{Over, Statistics};
@@ -288,7 +288,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                 e,
                 series: &row.series,
                 x: row.x.as_ref().map(|x| x.value),
-                at: row.x.as_ref().and_then(in_words),
+                at: row.x.as_ref().and_then(X::in_words),
                 metric: &row.metric,
                 unit: &row.unit,
                 published: row.published,
@@ -308,12 +308,6 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
             })
         })
         .collect()
-}
-
-/// Where a row lies, if that is more than a number.
-fn in_words(x: &X) -> Option<&str> {
-    let word = Some(x.label.as_str()).filter(|label| says_more_than_a_number(label));
-    x.shown.as_deref().or(word)
 }
 
 /// A verdict as the page names it.
