@@ -256,7 +256,7 @@ fn a_description_says_where_each_value_is_from() {
     );
     assert_eq!(
         find("expected", "write bandwidth"),
-        own("89.2MiB/s", "limited by dies")
+        own("89.3MiB/s", "limited by dies")
     );
 }
 
