@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use zonelab_config::Document;
+use zonelab_config::{Document, FileKind};
 use zonelab_lab::{idle, library};
 use zonelab_search::sweep::Source;
 use zonelab_ssd::profile::Profile;
@@ -58,8 +58,7 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     }
     let overrides = files::overrides(&args.set)?;
     let document = Document::parse(name, &text, &overrides).map_err(Failure::input)?;
-    let root = document.root();
-    if root.has("geometry") || !root.has("id") {
+    if FileKind::of(&document) != Some(FileKind::Experiment) && !document.root().has("id") {
         let profile = Profile::parse(name, &text, &overrides).map_err(Failure::input)?;
         return show(&profile, args.json);
     }

@@ -24,9 +24,10 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// The experiment: random reads, alone and beside finishes.
+/// The experiment: random reads, alone and beside a finish.
 const EXPERIMENT: &str = "finish-on-read";
-/// What makes it short: reads of two seconds in place of ten, at half of the depths.
+/// What makes it short: reads alone for two seconds in place of five, and four of the seven
+/// depths.
 const SHORT: [&str; 2] = ["job.0.runtime=2s", "axis.values=[1, 4, 16, 64]"];
 /// The line of the drive's profile that is changed.
 const CHANGE: &str = "finish.granularity=64KiB";
@@ -64,16 +65,18 @@ pub(crate) fn demo(
     }
     console::print(
         "A drive with four dies (the profile confznspp) serves random reads of 16 KiB: alone, and \
-         beside\nfinishes of zones, which fill what is left of each zone in device writes of 256 \
-         KiB.\n\n",
+         beside\nthe finish of a zone, which fills what is left of the zone in device writes of \
+         256 KiB. A short\nform of the experiment finish-on-read: four queue depths of seven, \
+         and reads alone for 2 s, not 5.\n\n",
     )?;
     match run(&words(&as_it_is, None), false)? {
         Exit::Done => {}
         other => return Ok(other),
     }
     console::print(&format!(
-        "\nThe same drive with one line of its profile changed: {CHANGE}. Each device write keeps \
-         every\ndie busy once, not four times, so that reads wait less.\n\n"
+        "\nThe same drive with one line of its profile changed: {CHANGE}. Each device write \
+         keeps\nevery die busy once, not four times: reads wait less, and the finish takes \
+         longer.\n\n"
     ))?;
     match run(&words(&changed, Some(CHANGE)), false)? {
         Exit::Done => {}
@@ -90,7 +93,7 @@ What to do next:
   zonelab profiles show confznspp --toml > my.toml    a drive of your own: change a line
   zonelab check my.toml                               what follows from it
   zonelab run {EXPERIMENT} --set profile=my.toml
-  zonelab trace {EXPERIMENT} --point \"beside finishes,64\"   a timeline for ui.perfetto.dev
+  zonelab trace {EXPERIMENT} --point \"beside a finish,64\"   a timeline for ui.perfetto.dev
   zonelab reproduce --quick                           published results beside ours
   zonelab serve zn540 --web 127.0.0.1:8420            a drive that Linux connects to
 "

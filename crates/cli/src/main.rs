@@ -70,7 +70,8 @@ Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 invalid input file,
 
 #[derive(Subcommand)]
 enum Command {
-    /// The first minute: an experiment, and the same with one line of the drive changed
+    /// The first minute: an experiment in a short form, and the same with one line of the drive
+    /// changed
     Demo(demo::Args),
     /// Reproduce published results and set them beside ours
     Reproduce(reproduce::Args),

@@ -16,7 +16,7 @@ use zonelab_lab::figure::Width;
 use zonelab_lab::library;
 use zonelab_lab::output;
 use zonelab_lab::published::References;
-use zonelab_lab::rows::{self, Misfits, Scope, Stats, Summary};
+use zonelab_lab::rows::{self, Misfits, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
 use zonelab_lab::session::{ALTERED, Gathered, Judged, Measured, Terms, alters, selected};
 pub(crate) use zonelab_lab::session::{Named, load_named as load, named, open};
@@ -328,7 +328,7 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: [notices(plan, &ran, &of_jobs), left, suspects].concat(),
+        notices: [notices(plan, (&ran, &rows), &of_jobs), left, suspects].concat(),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),
@@ -342,6 +342,7 @@ fn execute(
         differences: &differences,
         summary: &summary,
         every_row: common.rows || finished.len() == 1,
+        is_own: plan.is_own,
         is_partial,
     };
     if !plan.setting.is_silent {
@@ -472,9 +473,6 @@ fn judged(
     (scope, misfits): (Scope, &Misfits),
 ) -> Result<Judged, Failure> {
     let shown = plan.altered.then_some(ALTERED);
-    if let Some(why) = shown {
-        tell!("zonelab: {why}: published values are shown, not judged");
-    }
     let measured = finished.iter().map(|one| Measured {
         experiment: &one.experiment,
         results: &one.results,
@@ -492,7 +490,17 @@ fn judged(
     if is_real {
         judged.outdated.clear();
     }
+    if is_altered(plan, &judged.rows) {
+        tell!("zonelab: {ALTERED}: published values are shown, not judged");
+    }
     Ok(judged)
+}
+
+/// Whether something that was published is shown and not judged, since settings or conditions
+/// are others.
+fn is_altered(plan: &Plan<'_>, rows: &[Row]) -> bool {
+    let is_shown = |row: &Row| row.published.is_some() || (row.is_statement() && !plan.is_own);
+    plan.altered && rows.iter().any(is_shown)
 }
 
 /// Where results go, and what they are results of.

@@ -55,7 +55,7 @@ pub(crate) struct Args {
     format: Option<Format>,
     #[command(flatten)]
     work: Work,
-    /// Print every point, also those that are not on the front
+    /// Print every point, also those that are not on the front, or every row of measurements
     #[arg(long)]
     all: bool,
     /// Print sweep.json on standard output, and nothing else there

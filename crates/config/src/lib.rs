@@ -39,6 +39,7 @@
 mod document;
 mod error;
 mod item;
+mod kind;
 mod nearest;
 mod node;
 mod number;
@@ -49,6 +50,7 @@ pub mod units;
 pub use document::{Document, PutIn, PutInAt, Reported, is_placeholder_name};
 pub use error::{Errors, Place, Problem};
 pub use item::Item;
+pub use kind::FileKind;
 pub use nearest::nearest;
 pub use overrides::Override;
 pub use table::{Field, Table};

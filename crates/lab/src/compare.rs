@@ -385,7 +385,7 @@ fn panel(
             FigureAxis::linear(name, unit)
         };
         match metric {
-            "axis" => axis.with_labels(experiment.axis.labels()),
+            "axis" => axis.with_labels(experiment.axis.labels(log)),
             _ => axis,
         }
     };

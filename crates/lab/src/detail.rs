@@ -18,6 +18,9 @@ const DECADES: u32 = 4;
 /// How latencies are distributed and how throughput went, of one job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobDetail {
+    /// From when to when it was measured, after the ramp and until its last operation had
+    /// completed; `None` of operations of a key-value workload.
+    pub measured: Option<(Nanos, Nanos)>,
     /// Operations measured.
     pub operations: u64,
     /// Latencies at [`quantiles`], as far as there are operations beyond: with
@@ -73,6 +76,7 @@ impl JobDetail {
         let mut kept = quantiles();
         kept.retain(|&percent| (1.0 - percent / 100.0) * operations as f64 >= 1.0 - 1e-6);
         Self {
+            measured: None,
             operations,
             latencies: latency.percentiles(&kept),
             throughput: together(slots),

@@ -12,6 +12,7 @@ use zonelab_device::NamespaceId;
 use zonelab_host::stats::OpKind;
 
 use crate::experiment::{Amount, Experiment, FillTemplate, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::outlast;
 use crate::run::{JobMeasured, Point, PointResult};
 
 /// The least share of a job's operations that is worth a sentence.
@@ -23,13 +24,16 @@ const VALUES_SHOWN: usize = 4;
 /// What one experiment measured.
 pub type Measured<'a> = (&'a Experiment, &'a [Point], &'a [PointResult]);
 
-/// What of the operations of jobs did nothing, as sentences: one for each job of a series. Of
-/// devices that do not tell it comes from the file if that `says_all`: no drive starts from a
-/// state of its own.
+/// What of the operations of jobs did nothing, and which jobs went on without others, as
+/// sentences: one for each job of a series. Of devices that do not tell it comes from the file
+/// if that `says_all`: no drive starts from a state of its own.
 #[must_use]
 pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
     let of_one = |&(experiment, points, results): &Measured<'_>| {
-        let said = of_results((experiment, points, results), says_all).into_iter();
+        let said = of_results((experiment, points, results), says_all);
+        let said = said
+            .into_iter()
+            .chain(outlast::warnings(experiment, results));
         let named = said.map(|text| match all.len() {
             1 => text,
             _ => format!("{}: {text}", experiment.id),
@@ -80,10 +84,10 @@ fn of_job(
     }
     let nothing = format!("did nothing: {}", remedy(job.kind, template));
     let shares = [
-        ("nothing_share", nothing),
-        ("buffered_share", BUFFERED.to_owned()),
+        (!template.finds_nothing).then_some(("nothing_share", nothing)),
+        Some(("buffered_share", BUFFERED.to_owned())),
     ];
-    let said = shares.into_iter().filter_map(|(name, what)| {
+    let said = shares.into_iter().flatten().filter_map(|(name, what)| {
         let share = metric(name).filter(|share| *share > LEAST_SHARE)?;
         Some(Said::measured(result, job, share, what))
     });
@@ -175,15 +179,8 @@ fn sentence(group: &[Said], axis: &str) -> String {
     let Said {
         series, job, what, ..
     } = first;
-    let mut values: Vec<&str> = group.iter().map(|of| of.x.as_str()).collect();
-    values.dedup();
-    let more = values.len().saturating_sub(VALUES_SHOWN);
-    let shown = values[..values.len() - more].join(", ");
-    let more = match more {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let place = format!("series \"{series}\", {axis} {shown}{more}, job \"{job}\"");
+    let values: Vec<&str> = group.iter().map(|of| of.x.as_str()).collect();
+    let place = place((series, job), axis, &values);
     let shares = group.iter().filter_map(|of| of.share);
     let least = shares.clone().fold(f64::INFINITY, f64::min);
     let most = shares.fold(f64::NEG_INFINITY, f64::max);
@@ -200,6 +197,19 @@ fn sentence(group: &[Said], axis: &str) -> String {
         "{place}: {share} % of {} {what}",
         counted(operations, plural(kind))
     )
+}
+
+/// A job of a series, at these axis values.
+pub(crate) fn place((series, job): (&str, &str), axis: &str, values: &[&str]) -> String {
+    let mut values = values.to_vec();
+    values.dedup();
+    let more = values.len().saturating_sub(VALUES_SHOWN);
+    let shown = values[..values.len() - more].join(", ");
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("series \"{series}\", {axis} {shown}{more}, job \"{job}\"")
 }
 
 /// "51,200 reads".
@@ -338,7 +348,7 @@ pub(crate) fn idle_jobs(experiment: &Experiment, series: &SeriesSpec) -> BTreeMa
             .filter_map(|name| experiment.job(name))
             .collect();
         jobs.iter().for_each(|job| held.add(job));
-        for job in jobs {
+        for job in jobs.into_iter().filter(|job| !job.finds_nothing) {
             let kind = match &job.work {
                 WorkTemplate::Read { .. } if held.is_empty(job) => OpKind::Read,
                 WorkTemplate::Reset { fill, .. } if is_no_fill(fill) && held.is_empty(job) => {

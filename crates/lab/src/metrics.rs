@@ -124,7 +124,11 @@ impl Metrics {
         let latency = &group.latency;
         let values = [
             ("ops", Some(latency.count() as f64)),
-            ("kiops", Some(group.mean_iops / 1e3)),
+            // Of operations that fell into no whole sample, these say nothing: absent, not 0.
+            (
+                "kiops",
+                Some(group.mean_iops / 1e3).filter(|&of| of > 0.0 || latency.count() == 0),
+            ),
             ("kiops_by_count", group.iops().map(|iops| iops / 1e3)),
             (
                 "mib_s",

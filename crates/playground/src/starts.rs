@@ -31,8 +31,8 @@ const STARTS: &[Start] = &[
     Start {
         id: "finish-on-read",
         group: "To play with",
-        title: "Random reads beside finishes",
-        hint: "Move the granularity of finishes: reads gain what finishes lose.",
+        title: "Random reads beside a finish",
+        hint: "Move the granularity of the finish: reads gain what it loses.",
         quick: false,
         set: &["axis.values=[1, 4, 16, 64]", "job.0.runtime=500ms"],
     },

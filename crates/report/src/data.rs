@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use zonelab_lab::compare::{point_label, row_series};
 use zonelab_lab::detail::quantiles;
-use zonelab_lab::experiment::{FigureSpec, is_word};
+use zonelab_lab::experiment::FigureSpec;
 use zonelab_lab::figure::{self, Figure, Panel};
 use zonelab_lab::rows::{Misfit, Missing, Row, Standing, Stats, Verdict, X, significant};
 use zonelab_lab::statistics::{Over, Statistics};
@@ -260,9 +260,11 @@ fn experiment<'a>(
     }
 }
 
-/// The comment at the head of an experiment file, as one paragraph.
+/// The comment at the head of an experiment file, as one paragraph, without lines that are
+/// indented: these are commands.
 fn about(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    let lines = lines.filter(|line| !line.starts_with("  "));
     let words: Vec<_> = lines.flat_map(str::split_whitespace).collect();
     words.join(" ")
 }
@@ -286,7 +288,7 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
                 e,
                 series: &row.series,
                 x: row.x.as_ref().map(|x| x.value),
-                at: row.x.as_ref().and_then(in_words),
+                at: row.x.as_ref().and_then(X::in_words),
                 metric: &row.metric,
                 unit: &row.unit,
                 published: row.published,
@@ -306,12 +308,6 @@ fn rows<'a>(report: &'a Report<'a>) -> Vec<RowData<'a>> {
             })
         })
         .collect()
-}
-
-/// Where a row lies, if that is no number.
-fn in_words(x: &X) -> Option<&str> {
-    let word = Some(x.label.as_str()).filter(|label| is_word(label) && !label.is_empty());
-    x.shown.as_deref().or(word)
 }
 
 /// A verdict as the page names it.
@@ -501,7 +497,7 @@ mod tests {
 
     #[test]
     fn the_first_comment_says_what_it_is_about() {
-        let text = "# Finish on read: one\n# thread.\nschema = 1\n# more\n";
+        let text = "# Finish on read: one\n#\n#   zonelab run x\n# thread.\nschema = 1\n# more\n";
         assert_eq!(about(text), "Finish on read: one thread.");
         assert_eq!(about("schema = 1"), "");
     }

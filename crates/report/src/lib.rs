@@ -128,7 +128,12 @@ impl Report<'_> {
     /// The parts of the page: of a few experiments each is one.
     fn links(&self) -> Vec<(String, String)> {
         let link = |anchor: &str, name: &str| (anchor.to_owned(), name.to_owned());
-        let mut links = vec![link("head", "Summary")];
+        let head = if self.is_compared() {
+            "summary"
+        } else {
+            "head"
+        };
+        let mut links = vec![link(head, "Summary")];
         if !self.summary.missing.is_empty() {
             links.push(link("gaps", "Known gaps"));
         }

@@ -103,6 +103,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             metrics,
             spread: None,
             detail: JobDetail {
+                measured: None,
                 operations: 10,
                 latencies: vec![Nanos(5); 11],
                 throughput: vec![slot(0, 4), slot(500, 6)],

@@ -29,6 +29,13 @@ pub(super) fn text(trace: &PointTrace, slowest: &[Explanation], style: &Style) -
         let _ = writeln!(text, "dropped: {dropped}");
     }
     text.push('\n');
+    if from > Nanos::ZERO || until < trace.end {
+        let (from, until, end) = (time(from.0), time(until.0), time(trace.end.0));
+        let _ = writeln!(
+            text,
+            "of {from} to {until}, which is what the trace holds of {end}:"
+        );
+    }
     text.push_str(&busiest(trace, style));
     for (what, is_data) in [
         ("reads, writes and appends", true),

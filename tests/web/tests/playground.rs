@@ -158,7 +158,7 @@ fn every_starting_point_gives_the_bytes_of_the_command() -> Result<()> {
 
 /// Where the curve of the last series is drawn.
 const CURVE: &str =
-    "document.querySelector('#chart g[data-series=\"beside finishes\"] .line').getAttribute('d')";
+    "document.querySelector('#chart g[data-series=\"beside a finish\"] .line').getAttribute('d')";
 
 #[test]
 fn a_slider_moves_the_curve_by_keyboard_and_a_link_says_it_all() -> Result<()> {

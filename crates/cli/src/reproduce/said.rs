@@ -1,8 +1,9 @@
 //! What is said of a run besides its results.
 
 use zonelab_lab::idle;
+use zonelab_lab::rows::Row;
 
-use super::{Plan, Ran};
+use super::{Plan, Ran, is_altered};
 use crate::host_state::HostState;
 use crate::session::Finished;
 
@@ -57,14 +58,18 @@ pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
 }
 
 /// What a reader of the report must know first.
-pub(super) fn notices(plan: &Plan<'_>, ran: &Ran, failures: &[String]) -> Vec<String> {
+pub(super) fn notices(
+    plan: &Plan<'_>,
+    (ran, rows): (&Ran, &[Row]),
+    failures: &[String],
+) -> Vec<String> {
     let notices = [
         (
             ran.is_interrupted,
             "The run was interrupted: points are missing.",
         ),
         (
-            plan.altered,
+            is_altered(plan, rows),
             "Settings or conditions differ from the file's: published values are shown, not judged.",
         ),
         (

@@ -22,6 +22,8 @@ pub(super) struct Shown<'a> {
     pub(super) summary: &'a Summary,
     /// Every row, before the page that sums them up.
     pub(super) every_row: bool,
+    /// The experiment is a user's own.
+    pub(super) is_own: bool,
     /// Points are missing.
     pub(super) is_partial: bool,
 }
@@ -34,6 +36,7 @@ pub(super) fn text(shown: &Shown<'_>, put: &Put, figures: &[String]) -> String {
         differences,
         summary,
         every_row,
+        is_own,
         is_partial,
     } = *shown;
     let style = console::style();
@@ -47,9 +50,11 @@ pub(super) fn text(shown: &Shown<'_>, put: &Put, figures: &[String]) -> String {
             .all(|row| row.id != *id || row.published.is_none());
         // The points of a matrix are hundreds: they are in points.csv, and its
         // levels in its own file.
-        if uncompared && one.matrix.is_none() {
+        if (uncompared || is_own) && one.matrix.is_none() {
             text.push_str(&measured(one, &style));
-            let is_said = |row: &Row| row.id == *id && MEASURED.contains(&row.metric.as_str());
+            let is_said = |row: &Row| {
+                row.id == *id && row.published.is_none() && MEASURED.contains(&row.metric.as_str())
+            };
             compared.retain(|row| row.is_statement() || !is_said(row));
         }
         if let Some(matrix) = &one.matrix {

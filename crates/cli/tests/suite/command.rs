@@ -268,6 +268,78 @@ fn a_changed_drive_is_not_judged_by_published_values() {
     assert!(stderr(&output).contains("not judged"));
 }
 
+/// With nothing published there is nothing to say of it.
+#[test]
+fn what_is_not_published_is_not_said_to_be_shown() {
+    let scratch = Scratch::new("unpublished");
+    let file = scratch.write("small.toml", EXPERIMENT);
+    let run = [
+        "run",
+        &file,
+        "--set",
+        "drive.media.read=70us",
+        "--out",
+        "out",
+    ];
+    let output = scratch.zonelab(&run);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        !stderr(&output).contains("published"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        !scratch
+            .read("out/report.html")
+            .contains("Settings or conditions differ")
+    );
+}
+
+#[test]
+fn a_file_of_another_kind_is_named() {
+    let scratch = Scratch::new("kinds");
+    let profile = scratch.zonelab(&["profiles", "show", "confznspp", "--toml"]);
+    scratch.write("my.toml", &String::from_utf8_lossy(&profile.stdout));
+    scratch.write("e.toml", EXPERIMENT);
+    let sweep = "schema = 1\nexperiment = \"e.toml\"\n[[vary]]\nkey = \"drive.media.read\"\n\
+                 values = [\"60us\"]\n";
+    scratch.write("s.toml", sweep);
+    for (args, says) in [
+        (
+            &["run", "my.toml"][..],
+            "my.toml: this is a drive profile, not an experiment; an experiment names it: \
+             profile = \"my.toml\"",
+        ),
+        (
+            &["run", "s.toml"],
+            "s.toml: this is a sweep, not an experiment; `zonelab sweep s.toml` runs it",
+        ),
+        (
+            &["sweep", "e.toml"],
+            "e.toml: this is an experiment, not a sweep; `zonelab run e.toml` runs it",
+        ),
+        (
+            &[
+                "fio",
+                "--device",
+                "./e.toml",
+                "--name=r",
+                "--rw=read",
+                "--size=1z",
+            ],
+            "this is an experiment, not a drive profile; `zonelab run ",
+        ),
+    ] {
+        let output = scratch.zonelab(args);
+        assert!(
+            [Some(2), Some(3)].contains(&output.status.code()),
+            "{args:?}"
+        );
+        let said = stderr(&output);
+        assert!(said.contains(says) && said.lines().count() == 1, "{said}");
+    }
+}
+
 #[test]
 fn quick_runs_the_series_that_the_file_names_for_it() {
     let scratch = Scratch::new("quick-series");
@@ -305,11 +377,11 @@ fn the_first_minute_shows_what_one_line_changes() {
     let output = scratch.zonelab(&["demo"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    // Reads beside finishes at a depth of 64, before and after.
+    // Reads beside a finish at a depth of 64, before and after.
     let rate = |line: &str| -> Option<f64> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let is_it = words.starts_with(&["beside", "finishes", "64", "read"]);
-        words.get(5).filter(|_| is_it)?.parse().ok()
+        let is_it = words.starts_with(&["beside", "a", "finish", "64", "read"]);
+        words.get(6).filter(|_| is_it)?.parse().ok()
     };
     let rates: Vec<f64> = text.lines().filter_map(rate).collect();
     assert!(rates.len() == 2 && rates[0] < rates[1], "{rates:?}\n{text}");
@@ -319,4 +391,6 @@ fn the_first_minute_shows_what_one_line_changes() {
     }
     // Again: results of a demo are nothing to be careful with.
     assert_eq!(scratch.zonelab(&["demo"]).status.code(), Some(0));
+    // The finish has reads beside it until its end, and nothing is published.
+    assert_eq!(stderr(&output).trim(), "");
 }

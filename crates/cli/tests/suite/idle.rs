@@ -74,6 +74,38 @@ work = "finish"
 zones = "0..=7"
 "#;
 
+/// A finish beside reads that end before it does.
+const OUTLAST: &str = r#"
+schema = 1
+id = "outlast"
+title = "A finish that goes on"
+profile = "confznspp"
+drive = ["zones.size=64MiB", "zones.capacity=64MiB"]
+
+[axis]
+name = "depth"
+values = [1, 4]
+
+[[job]]
+name = "read"
+work = "read"
+zones = 8
+block = "16KiB"
+queue_depth = "$x"
+runtime = "100ms"
+ends_run = true
+
+[[job]]
+name = "finish"
+work = "finish"
+zones = 0
+
+[[series]]
+name = "beside"
+full_zones = 8
+jobs = ["read", "finish"]
+"#;
+
 const SWEEP: &str = r#"
 schema = 1
 experiment = "idle.toml"
@@ -94,6 +126,7 @@ fn scratch(name: &str) -> Scratch {
     scratch.write("idle.toml", IDLE);
     scratch.write("pairs.toml", MATRIX);
     scratch.write("sweep.toml", SWEEP);
+    scratch.write("outlast.toml", OUTLAST);
     scratch
 }
 
@@ -146,6 +179,24 @@ fn check_says_which_jobs_will_do_nothing() {
         "--json",
     ])));
     assert_eq!(checked["warnings"].as_array().map(Vec::len), Some(2));
+    // Of a job that is meant to find nothing nobody is warned, before and after.
+    let meant = ["--set", "job.0.finds_nothing=true"];
+    let said = stdout(&scratch.zonelab(&[&["check", "idle.toml"], &meant[..]].concat()));
+    assert!(
+        said.contains("\"resets\"") && !said.contains("\"reads\""),
+        "{said}"
+    );
+    let output = scratch.zonelab(&[&["run", "idle.toml", "--out", "out"], &meant[..]].concat());
+    let said = stderr(&output);
+    assert!(
+        said.contains("\"resets\"") && !said.contains("\"reads\""),
+        "{said}"
+    );
+    let points = json(&scratch.read("out/points.json"));
+    assert_eq!(
+        metric(&points, "empty", "reads", "nothing_share"),
+        Some(1.0)
+    );
     // A job that writes them before, or a fill of its own, gives it something to do.
     let filled = [
         "--set",
@@ -193,6 +244,49 @@ fn run_counts_what_did_nothing_and_says_so_everywhere() {
 }
 
 #[test]
+fn a_job_that_others_did_not_last_as_long_as_is_named() {
+    let scratch = scratch("idle-outlast");
+    let run = |set: &[&str]| {
+        let set = set.iter().flat_map(|set| ["--set", set]);
+        let run = ["run", "outlast.toml", "--out", "out", "--force"];
+        let output = scratch.zonelab(&run.into_iter().chain(set).collect::<Vec<_>>());
+        stdout(&output);
+        stderr(&output)
+    };
+    let said = run(&[]);
+    let [warned] = warnings(&said)[..] else {
+        panic!("{said}");
+    };
+    let job = "series \"beside\", depth 1, 4, job \"finish\": up to the last ";
+    let (start, end) = (
+        warned.strip_prefix(job),
+        "were without \"read\", which had ended",
+    );
+    let times = start.and_then(|of| of.strip_suffix(end));
+    let words: Vec<_> = times.unwrap_or_default().split_whitespace().collect();
+    let ["6", _] = [&words[0][..1], words[1]] else {
+        panic!("{warned}");
+    };
+    for file in ["summary.md", "report.html", "rows.json"] {
+        let text = scratch.read(&format!("out/{file}")).replace("\\\"", "\"");
+        assert!(text.contains(warned), "{file} does not say: {warned}");
+    }
+    // The only finish ended in no whole sample of half a second: that is no rate of 0.
+    let points = json(&scratch.read("out/points.json"));
+    assert_eq!(metric(&points, "beside", "finish", "kiops"), None);
+    // Reads that last as long, and such as end with the finish.
+    for set in [
+        &["job.0.runtime=5s"][..],
+        &["job.0.runtime=", "job.1.ends_run=true"],
+    ] {
+        let set = [set, &["job.0.ends_run=false"]].concat();
+        let said = run(&set);
+        let is_finish = |of: &&str| of.contains("job \"finish\"");
+        assert_eq!(warnings(&said).into_iter().find(is_finish), None, "{said}");
+    }
+}
+
+#[test]
 fn a_matrix_and_a_sweep_say_it_too() {
     let scratch = scratch("idle-many");
     let output = scratch.zonelab(&["run", "pairs.toml", "--out", "out"]);
@@ -215,6 +309,14 @@ fn a_matrix_and_a_sweep_say_it_too() {
     assert_eq!(warnings(&said), expected);
     let summary = json(&scratch.read("swept/sweep.json"));
     assert_eq!(summary["warnings"], Value::from(expected.to_vec()));
+    // What was asked for, at each point; none of it is on a front.
+    let rows = said.lines().filter(|line| line.contains("reads")).count();
+    assert!(said.contains("kiops  nothing_share") && rows >= 8, "{said}");
+    assert!(!said.contains("front"), "{said}");
+    let meant = "idle.toml\"\nset = [\"job.0.finds_nothing=true\", \"job.1.finds_nothing=true\"]";
+    scratch.write("sweep.toml", &SWEEP.replace("idle.toml\"", meant));
+    let said = stdout(&scratch.zonelab(&["sweep", "sweep.toml", "--quiet", "--out", "meant"]));
+    assert_eq!(warnings(&said), [""; 0]);
 }
 
 #[test]

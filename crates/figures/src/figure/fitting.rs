@@ -64,6 +64,7 @@ fn made_up(point: &run::Point, number: usize) -> PointResult {
                 neighbours: BTreeMap::new(),
             },
             detail: JobDetail {
+                measured: None,
                 operations: 1_000_000,
                 latencies: quantiles().into_iter().map(latency).collect(),
                 throughput: Vec::new(),

@@ -12,6 +12,9 @@ use super::read::tables;
 /// Most points of a series and its repetitions, for files with several axes.
 const POINTS_MAX: usize = 10_000;
 
+/// The least distance of two quantities at an axis, as a share of its length.
+const CLOSEST: f64 = 0.1;
+
 /// What varies along a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
@@ -58,6 +61,11 @@ pub fn is_word(text: &str) -> bool {
     number_of(text).is_none()
 }
 
+/// Whether a value of an axis is more than its number: a word, or a quantity with its unit.
+pub fn says_more_than_a_number(text: &str) -> bool {
+    !text.is_empty() && text.parse::<f64>().is_err()
+}
+
 impl Axis {
     /// The axis and those that are paired with it.
     fn all(&self) -> impl Iterator<Item = &Self> {
@@ -87,12 +95,39 @@ impl Axis {
     }
 
     /// Values with what is written at them in figures, if that is not the number: words,
-    /// and values that are paired with others.
+    /// values that are paired with others, and quantities with their units, unless the axis has
+    /// a unit itself. Of quantities that would lie close together, some are left out.
     #[must_use]
-    pub fn labels(&self) -> Vec<(f64, String)> {
-        let says_more = |x: &&AxisValue| !self.zipped.is_empty() || is_word(&x.text);
-        let labelled = self.values.iter().filter(says_more);
-        labelled.map(|x| (x.number, self.shown(x))).collect()
+    pub fn labels(&self, is_log: bool) -> Vec<(f64, String)> {
+        let text = |x: &AxisValue| (x.number, self.shown(x));
+        let is_quantity = |x: &&AxisValue| says_more_than_a_number(&x.text) && !is_word(&x.text);
+        if !self.zipped.is_empty() {
+            return self.values.iter().map(text).collect();
+        }
+        if !self.unit.is_empty() || !self.values.iter().all(|x| is_quantity(&x)) {
+            let words = self.values.iter().filter(|x| is_word(&x.text));
+            return words.map(text).collect();
+        }
+        let place = |x: &AxisValue| {
+            if is_log {
+                libm::log(x.number)
+            } else {
+                x.number
+            }
+        };
+        let mut sorted: Vec<&AxisValue> = self.values.iter().collect();
+        sorted.sort_by(|a, b| a.number.total_cmp(&b.number));
+        let range = sorted.first().zip(sorted.last());
+        let range = range.map_or(0.0, |(low, high)| place(high) - place(low));
+        let mut kept: Vec<&AxisValue> = Vec::new();
+        for x in sorted {
+            let last = kept.last().map(|of| place(x) - place(of));
+            // A logarithmic axis has no place for 0.
+            if !range.is_finite() || last.is_none_or(|gap| gap >= CLOSEST * range) {
+                kept.push(x);
+            }
+        }
+        kept.into_iter().map(text).collect()
     }
 
     /// Settings of the file that leave only the value at `index`.

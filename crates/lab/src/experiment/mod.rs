@@ -41,7 +41,7 @@ use crate::figure::Width;
 use crate::kv::KvTemplate;
 
 pub(crate) use axis::number_of;
-pub use axis::{Axis, AxisValue, is_word};
+pub use axis::{Axis, AxisValue, is_word, says_more_than_a_number};
 pub use blocks::BlocksTemplate;
 pub use ftl::FtlTemplate;
 pub use host::{HostModel, SchedulerModel, SchedulerTemplate, StackModel, Via};
@@ -167,6 +167,8 @@ pub struct JobTemplate {
     pub stop: Stop,
     /// When it ends, all end.
     pub ends_run: bool,
+    /// Its operations are meant to find nothing to do.
+    pub finds_nothing: bool,
     /// It starts this much after the others.
     pub start: Nanos,
     /// The storage stack that it uses instead of the host's.
@@ -194,6 +196,8 @@ impl fmt::Debug for JobTemplate {
             ramp,
             stop,
             ends_run,
+            // Of what is said, not of what is run.
+            finds_nothing: _,
             start,
             stack,
             command,

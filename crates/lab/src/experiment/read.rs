@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use zonelab_config::{Document, Errors, Field, Item, Override, Reported, Table};
+use zonelab_config::{Document, Errors, Field, FileKind, Item, Override, Reported, Table};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::Stop;
@@ -40,6 +40,7 @@ pub(super) fn experiment(
     at: Option<(&AxisValue, usize)>,
 ) -> Result<Experiment, Errors> {
     let mut document = Document::parse(file, text, overrides)?;
+    document.is_a(FileKind::Experiment)?;
     let is_axis = |key: &str| key == "axis" || key.starts_with("axis.");
     let is_own_axis = !overrides.iter().any(|set| is_axis(&set.key()));
     let axes = match Axes::read(&document) {
@@ -282,6 +283,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
     let ramp = time(table, "ramp", LONGEST).or(0);
     let stop = stop(table);
     let ends_run = table.bool("ends_run").or(false);
+    let finds_nothing = table.bool("finds_nothing").or(false);
     let start = time(table, "start", LONGEST).or(0);
     let own_stack = own_stack(&table.table("host"), stack);
     let work = work(table);
@@ -314,6 +316,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         ramp: Nanos(ramp?),
         stop: stop?,
         ends_run: ends_run?,
+        finds_nothing: finds_nothing?,
         start: Nanos(start?),
         stack: own_stack?,
         command: command?,
@@ -583,6 +586,7 @@ impl JobTemplate {
             ramp: Nanos::ZERO,
             stop: Stop::default(),
             ends_run: false,
+            finds_nothing: false,
             start: Nanos::ZERO,
             stack: None,
             command: None,

@@ -91,7 +91,7 @@ impl Quantity {
             Self::Mean => "mean latency",
             Self::Interference => "M",
             Self::Percentile => "percentiles",
-            Self::Other => "other",
+            Self::Other => "shares and counts",
         }
     }
 }
@@ -151,6 +151,8 @@ pub struct FigureErrors {
     pub mean_latency: Errors,
     /// Of M^Inter.
     pub m_inter: Errors,
+    /// Of what is none of these, and no percentile: shares, counts.
+    pub other: Errors,
     /// Of [`Group::Values`].
     pub values: Errors,
     /// Of [`Group::Percentiles`].
@@ -167,6 +169,7 @@ impl FigureErrors {
             throughput: of(&|quantity| quantity == Quantity::Throughput),
             mean_latency: of(&|quantity| quantity == Quantity::Mean),
             m_inter: of(&|quantity| quantity == Quantity::Interference),
+            other: of(&|quantity| quantity == Quantity::Other),
             values: of(&|quantity| quantity.group() == Group::Values),
             percentiles: of(&|quantity| quantity.group() == Group::Percentiles),
         }

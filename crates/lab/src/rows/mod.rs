@@ -31,6 +31,7 @@ use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 
+use crate::experiment::{is_word, says_more_than_a_number};
 use crate::statistics::Statistics;
 
 /// The unit of M^Inter, the interference metric of ConfZNS++ section 2.3. Rows
@@ -96,6 +97,19 @@ pub struct X {
     pub label: String,
     /// What tables show, if it is more: values of axes that are paired ("4 / 2ms").
     pub shown: Option<String>,
+}
+
+impl X {
+    /// What stands for it in tables, if that is more than its number: values of axes that are
+    /// paired, a word, or a quantity with its unit where the name has none.
+    #[must_use]
+    pub fn in_words(&self) -> Option<&str> {
+        let name_has_unit = self.name.ends_with(']');
+        let says_more =
+            |label: &&str| is_word(label) || (!name_has_unit && says_more_than_a_number(label));
+        let label = Some(self.label.as_str()).filter(|label| !label.is_empty());
+        self.shown.as_deref().or(label.filter(says_more))
+    }
 }
 
 /// Whether a row takes part in the verdicts, and why not if it does not.

@@ -288,7 +288,9 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         metrics.add_finds(kind, &group.finds);
     }
     metrics.add_merges(merges);
-    let detail = JobDetail::of(mine().map(|job| &job.recorder.stats), kind);
+    let mut detail = JobDetail::of(mine().map(|job| &job.recorder.stats), kind);
+    let from = mine().map(|job| job.measured_from).min();
+    detail.measured = from.zip(mine().map(|job| job.ended).max());
     metrics.add_seconds(&detail.throughput);
     JobMeasured {
         name: template.name.clone(),

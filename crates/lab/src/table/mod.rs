@@ -19,7 +19,6 @@ pub use zonelab_figures::table::{
     value,
 };
 
-use crate::experiment::is_word;
 use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};
 
 /// The rows of comparison with their verdicts, grouped by id, each group under
@@ -216,13 +215,10 @@ fn common_x<'a>(rows: &[&'a Row]) -> Option<&'a str> {
     names.all(|name| name == first).then_some(first)
 }
 
-/// Where a row lies: a number, or the word that stands in the experiment.
+/// Where a row lies: a number, or what stands in the experiment if that is more.
 fn coordinate(x: &X) -> String {
-    if let Some(shown) = &x.shown {
-        return shown.clone();
-    }
-    if !x.label.is_empty() && is_word(&x.label) {
-        return x.label.clone();
+    if let Some(words) = x.in_words() {
+        return words.to_owned();
     }
     short(x.value)
 }

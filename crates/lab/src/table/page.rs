@@ -20,6 +20,11 @@ pub fn page(rows: &[Row], summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
     if summary.by_id.len() > 1 {
         out.push_str(&counts(summary).to_text(style));
+        if summary.drive.is_some() {
+            let note = "A measurement of the drive that several figures show counts in one of \
+                        them and is info in the others; the line of a figure by itself counts it.";
+            out.push_str(&paragraph(note, style));
+        }
         out.push('\n');
     }
     if let Some(drive) = &summary.drive {
@@ -187,9 +192,13 @@ fn by_quantity(all: &FigureErrors) -> Table {
         (Quantity::Throughput.name(), &all.throughput),
         (Quantity::Mean.name(), &all.mean_latency),
         (Quantity::Interference.name(), &all.m_inter),
+        (Quantity::Other.name(), &all.other),
         ("all of these", &all.values),
         (Quantity::Percentile.name(), &all.percentiles),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(_, errors)| errors.rows > 0)
+    {
         table.push([name.into()].into_iter().chain(error_cells(errors)));
     }
     table

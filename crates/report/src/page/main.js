@@ -13,10 +13,10 @@ const summary = (data) => {
     el('td', { class: 'number' }, count(stats.count)),
     verdicts.map((status) => el('td', { class: `number${status === 'fail' && stats.verdicts.fail > 0 ? ' status fail' : ''}` }, count(stats.verdicts[status]))),
     [stats.median, stats.p90].map((error) => el('td', { class: 'number' }, error === null ? '–' : percent(error))));
-  return el('div', { class: 'scroll' }, el('table', { class: 'summary' },
+  return el('section', { id: 'summary' }, el('h2', {}, 'Summary'), el('div', { class: 'scroll' }, el('table', { class: 'summary' },
     el('thead', {}, el('tr', {}, head.map((name, column) => el('th', { scope: 'col', class: column ? 'number' : null }, name)))),
     el('tbody', {},
-      data.experiments.map((experiment, index) => line(el('a', { href: `#e${index}` }, experiment.id, el('span', { class: 'title' }, `: ${experiment.title}`)), experiment.stats)))));
+      data.experiments.map((experiment, index) => line(el('a', { href: `#e${index}` }, experiment.id, el('span', { class: 'title' }, `: ${experiment.title}`)), experiment.stats))))));
 };
 
 // Statements and bars that do not hold, the worst first.
@@ -43,8 +43,8 @@ const start = () => {
     ...data.notices.map((text) => el('p', { class: 'notice' }, text)),
     ...[
       data.summary.length > 0 && el('ul', { id: 'lines' }, data.summary.map((text) => el('li', {}, text))),
-      gaps(data),
       summary(data),
+      gaps(data),
     ].filter(Boolean));
   document.getElementById('experiments').append(...data.experiments.map((experiment, index) => experimentSection(data, experiment, index)));
   if (data.rows.length > 0) document.getElementById('rows').append(rowsTable(data));

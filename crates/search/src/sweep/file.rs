@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use zonelab_config::{Document, Errors, Item, Override, Problem, Reported, Table};
+use zonelab_config::{Document, Errors, FileKind, Item, Override, Problem, Reported, Table};
 use zonelab_lab::experiment::reading::{objective, tables, text, weights};
 use zonelab_lab::metrics;
 use zonelab_lab::settings::Settings;
@@ -100,6 +100,7 @@ impl SweepFile {
     /// Everything that is wrong with it, with lines.
     pub(crate) fn parse(file: &str, text: &str, overrides: &[Override]) -> Result<Self, Errors> {
         let document = Document::parse(file, text, overrides)?;
+        document.is_a(FileKind::Sweep)?;
         let value = read(&document);
         document.finish(value)
     }

@@ -65,7 +65,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use zonelab_config::{Errors, Override, Problem, nearest};
+use zonelab_config::{Errors, FileKind, Override, Problem, nearest};
 use zonelab_lab::experiment::Experiment;
 use zonelab_lab::inputs::{Inputs, NamedText};
 use zonelab_lab::library;
@@ -196,8 +196,7 @@ impl Source {
     /// Whether a text is a sweep file rather than an experiment or a profile.
     #[must_use]
     pub fn is_sweep(document: &zonelab_config::Document) -> bool {
-        let root = document.root();
-        root.has("vary") || root.has("experiment")
+        FileKind::of(document) == Some(FileKind::Sweep)
     }
 }
 

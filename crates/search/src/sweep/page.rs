@@ -13,8 +13,9 @@ use super::front::{Aim, Standing};
 use super::pack::{Line, Pack, Status, why_failed};
 use crate::explore::{Column, Explorer, Point, Role, Values, quoted};
 
-/// Metrics that the page has of each job if the sweep names none: more would hide them.
-const METRICS: [&str; 6] = [
+/// Metrics that the page and the terminal have of each job if the sweep names none: more would
+/// hide them.
+pub(super) const METRICS: [&str; 6] = [
     "kiops",
     "mib_s",
     "ops_s",
@@ -26,6 +27,9 @@ const METRICS: [&str; 6] = [
 const COLUMNS_MAX: usize = 60;
 /// Most rows of the table for who reads without scripts.
 const STILL_ROWS: usize = 100;
+
+/// A value of the axis, as a number and as it is written.
+type OfAxis<'a> = (u64, &'a str);
 
 /// The page; it depends on the pack and on what its tasks gave alone.
 pub(super) fn html(pack: &Pack, lines: &[Line], aims: &[Aim], standings: &[Standing]) -> String {
@@ -123,7 +127,7 @@ fn metrics(pack: &Pack, lines: &[Line]) -> (Vec<Column>, usize) {
     };
     let axis = pack.names().1;
     // Where each column stands, and sums with counts for each point.
-    let mut places: BTreeMap<(&str, &str, &str, &str), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(&str, OfAxis<'_>, &str, &str), usize> = BTreeMap::new();
     let mut names: Vec<(String, &'static str)> = Vec::new();
     let mut sums: Vec<Vec<(f64, u32)>> = Vec::new();
     for line in lines {
@@ -136,7 +140,9 @@ fn metrics(pack: &Pack, lines: &[Line]) -> (Vec<Column>, usize) {
             .flat_map(|run| run.jobs.iter().map(move |job| (run, job)))
         {
             for (metric, value) in job.metrics.iter().filter(|(metric, _)| is_wanted(metric)) {
-                let key = (&*run.series, &*run.x, &*job.name, &**metric);
+                // In the order of their numbers, of which none is negative.
+                let x = (run.x_number.to_bits(), &*run.x);
+                let key = (&*run.series, x, &*job.name, &**metric);
                 let place = *places.entry(key).or_insert_with(|| {
                     let at = match several {
                         true => format!(" at {axis} {}", run.x),

@@ -5,18 +5,23 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use zonelab_host::stats::OpKind;
 use zonelab_lab::idle::{LEAST_SHARE, plural, why};
+use zonelab_lab::metrics::unit_of;
+use zonelab_lab::run::Point;
 use zonelab_lab::space::Goal;
 use zonelab_lab::table::{self, Cell, Style};
 
 use super::SweepError;
 use super::dataset::{self, Column};
-use super::front::{Aim, Standing, standings};
-use super::pack::{Kind, Line, Pack, Status, why_failed};
+use super::front::{Aim, Standing, mean, standings};
+use super::pack::{JobRun, Kind, Line, Pack, Status, why_failed};
+use super::page::METRICS;
 
 /// Version of `sweep.json`.
 const SCHEMA: u32 = 1;
 /// Failures that are told one by one.
 const FAILURES: usize = 20;
+/// Rows of a table of measurements, if not all are asked for.
+const ROWS_SHOWN: usize = 40;
 
 /// `sweep.json`: the sweep without its data.
 ///
@@ -66,7 +71,7 @@ pub(super) fn json(
         "objectives": aims,
         "points": standings,
     });
-    let warnings = idle(lines);
+    let warnings = idle(pack, lines);
     if !warnings.is_empty() {
         value["warnings"] = json!(warnings);
     }
@@ -75,7 +80,8 @@ pub(super) fn json(
     Ok(text)
 }
 
-/// Lines for a terminal: how much was run, what failed, and the front.
+/// Lines for a terminal: how much was run, what failed, and the front or, without objectives,
+/// what was measured.
 ///
 /// # Errors
 /// The experiment is wrong, which it was not when the sweep was prepared.
@@ -91,15 +97,18 @@ pub(super) fn text(
         .filter(|line| line.status == Status::Failed)
         .collect();
     let mut text = format!(
-        "{}: {} points, {} runs of {} each ({}, seed {})\n",
+        "{}: {} points, {} run{} of {} each ({}, seed {})\n",
         pack.name,
         pack.points.len(),
         pack.inputs.repeats,
+        if pack.inputs.repeats == 1 { "" } else { "s" },
         pack.names().0,
         pack.sample.name(),
         pack.inputs.seed
     );
-    if !aims.is_empty() {
+    if aims.is_empty() {
+        text.push_str(&measured_text(pack, lines, all, style));
+    } else {
         text.push_str(&front_text(pack, (&aims, &standings), all, style));
     }
     if let Some(first) = failed.first() {
@@ -111,21 +120,27 @@ pub(super) fn text(
             why_failed(first)
         ));
     }
-    for warning in idle(lines) {
+    for warning in idle(pack, lines) {
         text.push_str(&format!("warning: {warning}\n"));
     }
     Ok(text)
 }
 
 /// Jobs of which more than a few operations did nothing, and in how many runs.
-fn idle(lines: &[Line]) -> Vec<String> {
+fn idle(pack: &Pack, lines: &[Line]) -> Vec<String> {
+    let points = pack.inputs.points().unwrap_or_default();
+    let experiment = points.first().map(Point::experiment);
+    let is_meant = |name: &str| {
+        let job = experiment.and_then(|of| of.job_of_result(name));
+        job.is_some_and(|job| job.finds_nothing)
+    };
     let mut idle: BTreeMap<(&str, &str, &str), (u64, f64)> = BTreeMap::new();
     let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
     for run in lines.iter().flat_map(|line| &line.runs) {
         *runs.entry(&run.series).or_default() += 1;
         for job in &run.jobs {
             let share = job.metrics.get("nothing_share").copied().unwrap_or(0.0);
-            if share > LEAST_SHARE {
+            if share > LEAST_SHARE && !is_meant(&job.name) {
                 let of_job = idle.entry((&run.series, &job.name, &job.operation));
                 let (count, most) = of_job.or_default();
                 *count += 1;
@@ -146,6 +161,73 @@ fn idle(lines: &[Line]) -> Vec<String> {
     idle.into_iter().filter_map(sentence).collect()
 }
 
+/// The columns of the keys of a sweep.
+fn key_columns(pack: &Pack) -> impl Iterator<Item = table::Column> {
+    pack.keys.iter().map(|key| match key.kind {
+        Kind::Integer | Kind::Float => table::Column::number(&key.name),
+        Kind::Bool | Kind::Text => table::Column::word(&key.name),
+    })
+}
+
+/// What each job measured at each point, as means over the repeats: the metrics that the sweep
+/// asks for.
+fn measured_text(pack: &Pack, lines: &[Line], all: bool, style: &Style) -> String {
+    let metrics: Vec<&str> = match pack.metrics.as_slice() {
+        [] => METRICS.to_vec(),
+        named => named.iter().map(String::as_str).collect(),
+    };
+    let mut columns: Vec<_> = key_columns(pack).collect();
+    columns.push(table::Column::text("series"));
+    columns.push(table::Column::number(&pack.names().1));
+    columns.push(table::Column::text("job"));
+    columns.extend(metrics.iter().map(|name| table::Column::number(name)));
+    type Place<'a> = (usize, &'a str, &'a str, &'a str);
+    let mut places: Vec<Place<'_>> = Vec::new();
+    let mut found: BTreeMap<Place<'_>, Vec<&JobRun>> = BTreeMap::new();
+    for line in lines {
+        let Some(task) = pack.task(line.index) else {
+            continue;
+        };
+        for (run, job) in line
+            .runs
+            .iter()
+            .flat_map(|run| run.jobs.iter().map(move |job| (run, job)))
+        {
+            let place = (task.point, &*run.series, &*run.x, &*job.name);
+            let of_place = found.entry(place).or_default();
+            if of_place.is_empty() {
+                places.push(place);
+            }
+            of_place.push(job);
+        }
+    }
+    places.sort_by_key(|(point, ..)| *point);
+    let mut shown = table::Table::new(columns);
+    let most = if all { usize::MAX } else { ROWS_SHOWN };
+    for place in places.iter().take(most) {
+        let (point, series, x, job) = *place;
+        let keys = 0..pack.keys.len();
+        let keys = keys.map(|key| Cell::from(pack.value(point, key).unwrap_or_default()));
+        let mut cells: Vec<Cell> = keys.chain([series, x, job].map(Cell::from)).collect();
+        for name in &metrics {
+            let values = found[place]
+                .iter()
+                .map(|job| job.metrics.get(*name).copied());
+            let text = mean(values).map_or_else(
+                || "-".to_owned(),
+                |value| table::measured(value, None, unit_of(name)),
+            );
+            cells.push(Cell::from(text.as_str()));
+        }
+        shown.push(cells);
+    }
+    let more = match places.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!("and {more} more rows, with --all or in sweep.csv\n"),
+    };
+    format!("{}{more}", shown.to_text(style))
+}
+
 fn front_text(
     pack: &Pack,
     (aims, standings): (&[Aim], &[Standing]),
@@ -153,12 +235,7 @@ fn front_text(
     style: &Style,
 ) -> String {
     let mut columns = vec![table::Column::word("front")];
-    for key in &pack.keys {
-        columns.push(match key.kind {
-            Kind::Integer | Kind::Float => table::Column::number(&key.name),
-            Kind::Bool | Kind::Text => table::Column::word(&key.name),
-        });
-    }
+    columns.extend(key_columns(pack));
     for aim in aims {
         let goal = match aim.goal {
             Goal::Minimize => "min",

@@ -36,7 +36,7 @@ pub struct Figures {
 /// A rate that cannot be exceeded, and what stands in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ceiling {
-    /// Per second, rounded down; [`u64::MAX`] if larger.
+    /// Per second, rounded; [`u64::MAX`] if larger.
     pub per_s: u64,
     /// The narrowest place.
     pub limit: Limit,
@@ -83,7 +83,7 @@ pub(super) fn about_mib_per_s(bytes_per_s: u64) -> String {
     if bytes_per_s < TENTH {
         return fmt_rate(bytes_per_s);
     }
-    let tenths = (u128::from(bytes_per_s) * 10) >> 20;
+    let tenths = ((u128::from(bytes_per_s) * 10) + (1 << 19)) >> 20;
     format!("{}.{}MiB/s", tenths / 10, tenths % 10)
 }
 
@@ -147,7 +147,8 @@ impl Figures {
 
 /// `count` things in each `time`, per second; `None`: the time is zero.
 fn per_second(count: u64, time: Nanos) -> Option<u64> {
-    let per_s = (u128::from(count) * 1_000_000_000).checked_div(u128::from(time.0))?;
+    let (count, time) = (u128::from(count) * 1_000_000_000, u128::from(time.0));
+    let per_s = (count + time / 2).checked_div(time)?;
     Some(u64::try_from(per_s).unwrap_or(u64::MAX))
 }
 

@@ -37,7 +37,7 @@ mod read;
 mod untimed;
 mod write;
 
-use zonelab_config::{Document, Errors, Override, Place, Problem};
+use zonelab_config::{Document, Errors, FileKind, Override, Place, Problem};
 
 use crate::config::DriveConfig;
 
@@ -107,6 +107,7 @@ impl Profile {
     /// Everything that is wrong, in the order of the file.
     pub fn parse(file: &str, text: &str, overrides: &[Override]) -> Result<Self, Errors> {
         let document = Document::parse(file, text, overrides)?;
+        document.is_a(FileKind::Profile)?;
         let profile = read::profile(&document);
         document.finish(profile)
     }

@@ -62,7 +62,6 @@ const FILES: &[(&str, &str)] = &[
          delay = \"1ms\"\n",
     ),
     ("my-experiment.toml", EXPERIMENT),
-    ("my.toml", EXPERIMENT),
     ("EXPERIMENT.toml", EXPERIMENT),
 ];
 

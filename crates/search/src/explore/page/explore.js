@@ -77,7 +77,7 @@ const objectiveFields = (data, state) => {
     });
     return el('label', {}, select, ` ${captionOf(column)}`);
   };
-  return el('details', { id: 'objectives' }, el('summary', {}, 'Objectives of the front'), el('div', { class: 'controls' }, columns.map(line)));
+  return el('details', { id: 'objectives' }, el('summary', {}, 'Objectives'), el('div', { class: 'controls' }, columns.map(line)));
 };
 
 const axisFields = (data, view, changed) => {
@@ -99,7 +99,7 @@ const runsTable = (data, state, view) => {
   const note = el('p', { class: 'soft small' });
   const sort = { c: null, down: false };
   const drawHead = () => {
-    const heads = view.axes.map((c) => {
+    const heads = view.columns.map((c) => {
       const column = data.columns[c];
       const cell = el('th', { scope: 'col', class: column.words ? null : 'number', 'aria-sort': sort.c === c ? (sort.down ? 'descending' : 'ascending') : null },
         el('button', { type: 'button', 'data-sort': c }, headOf(column)));
@@ -110,7 +110,7 @@ const runsTable = (data, state, view) => {
       });
       return cell;
     });
-    head.replaceChildren(el('tr', {}, el('th', { scope: 'col' }, 'point'), el('th', { scope: 'col' }, 'front'), heads));
+    head.replaceChildren(el('tr', {}, el('th', { scope: 'col' }, 'point'), state.goals.size > 0 ? el('th', { scope: 'col' }, 'front') : null, heads));
   };
   const draw = () => {
     drawHead();
@@ -126,8 +126,8 @@ const runsTable = (data, state, view) => {
     body.replaceChildren(...order.slice(0, ROWS_SHOWN).map((index) => {
       const button = el('button', { type: 'button', 'data-point': index, 'aria-label': `Point ${index}: show its run` }, String(index));
       button.addEventListener('click', () => state.choose(index));
-      return el('tr', { 'data-row': index, 'aria-current': state.chosen === index ? 'true' : null }, el('td', {}, button), el('td', {}, state.front.has(index) ? '✱' : ''),
-        view.axes.map((at) => el('td', { class: data.columns[at].words ? null : 'number' }, valueText(data.columns[at], data.rows[index][at]))));
+      return el('tr', { 'data-row': index, 'aria-current': state.chosen === index ? 'true' : null }, el('td', {}, button), state.goals.size > 0 ? el('td', {}, state.front.has(index) ? '✱' : '') : null,
+        view.columns.map((at) => el('td', { class: data.columns[at].words ? null : 'number' }, valueText(data.columns[at], data.rows[index][at]))));
     }));
     note.textContent = order.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${count(order.length)}.` : '';
   };
@@ -174,7 +174,7 @@ const runBox = (data, state) => {
 };
 
 // What the colours mean.
-const colourKey = (data, view) => {
+const colourKey = (data, state, view) => {
   const box = el('div', { class: 'keys' });
   const draw = () => {
     const look = coloursOf(data, view.colour);
@@ -186,7 +186,7 @@ const colourKey = (data, view) => {
     }
     const extent = extentOf(data.rows, view.colour);
     const ramp = el('span', { class: 'ramp' }, look.names.map((name) => { const one = el('span'); one.style.background = `var(${name})`; return one; }));
-    box.replaceChildren(captionOf(column), ': ', extent ? valueText(column, extent[0]) : '', ramp, extent ? valueText(column, extent[1]) : '', el('span', {}, 'larger with an outline: the front'));
+    box.replaceChildren(captionOf(column), ': ', extent ? valueText(column, extent[0]) : '', ramp, extent ? valueText(column, extent[1]) : '', state.goals.size > 0 ? el('span', {}, 'larger with an outline: the front') : '');
   };
   return { box, draw };
 };
@@ -197,8 +197,11 @@ const start = () => {
   const byRole = (role) => data.columns.map((column, c) => [column, c]).filter(([column]) => column.role === role).map(([, c]) => c);
   const [inputs, aims, metrics] = ['input', 'objective', 'metric'].map(byRole);
   const results = [...aims, ...metrics];
-  const axes = [...inputs, ...(aims.length > 0 ? aims : metrics.slice(0, 4))].slice(0, 12);
-  const view = { axes, x: results[0] ?? 0, y: results[1] ?? results[0] ?? 0, colour: inputs[0] ?? 0 };
+  // What has one value everywhere, or none, shows nothing as an axis.
+  const varies = (c) => { const extent = extentOf(data.rows, c); return extent !== null && extent[0] < extent[1]; };
+  const varying = results.filter(varies);
+  const axes = [...inputs, ...(aims.length > 0 ? aims : metrics.filter(varies).slice(0, 4))].slice(0, 12);
+  const view = { axes, columns: [...inputs, ...results], x: varying[0] ?? results[0] ?? 0, y: varying[1] ?? varying[0] ?? results[0] ?? 0, colour: inputs[0] ?? 0 };
   const names = data.columns.map((column, c) => [c, captionOf(column)]);
 
   const status = el('p', { role: 'status', id: 'status' });
@@ -206,7 +209,7 @@ const start = () => {
   const points = scatter(data, state, view);
   const fields = filterFields(data, state, view);
   const table = runsTable(data, state, view);
-  const key = colourKey(data, view);
+  const key = colourKey(data, state, view);
   let waiting = false;
   const redraw = () => {
     if (waiting) return;
@@ -219,10 +222,13 @@ const start = () => {
   };
   state.onChange(() => {
     status.textContent = `${count(state.shown.length)} of ${count(data.rows.length)} points${state.goals.size > 0 ? `, ${count(state.front.size)} on the front` : ''}`;
+    onlyFront.hidden = state.goals.size === 0;
+    key.draw();
     redraw();
   });
   const looks = () => { key.draw(); redraw(); };
   const only = el('input', { type: 'checkbox', id: 'only-front' });
+  const onlyFront = el('label', {}, only, 'only the front');
   only.addEventListener('change', () => { state.onlyFront = only.checked; state.update('front'); });
   const clear = el('button', { type: 'button', class: 'plain', id: 'clear' }, 'No filters');
   clear.addEventListener('click', () => { state.filters.clear(); state.update('filter'); });
@@ -232,14 +238,14 @@ const start = () => {
   document.getElementById('explorer').append(
     ...(data.command ? [command(data.command)] : []),
     ...data.notices.map((text) => el('p', { class: 'notice' }, text)),
-    el('div', { class: 'controls' }, status, el('label', {}, only, 'only the front'), clear,
+    el('div', { class: 'controls' }, status, onlyFront, clear,
       choice('colour', names, view.colour, pick('colour'))),
     key.box,
     objectiveFields(data, state),
     section('coordinates', 'Parallel coordinates',
       el('p', { class: 'soft small' }, 'Each line is a point. Drag along an axis to keep what passes there; a click on the axis takes that back.'),
       lines.frame,
-      axisFields(data, view, () => { fields.build(); table.draw(); redraw(); }),
+      axisFields(data, view, () => { fields.build(); redraw(); }),
       el('details', { id: 'filters' }, el('summary', {}, 'Filters as fields'), fields.box)),
     section('plot', 'Scatter plot',
       el('div', { class: 'controls' }, choice('x', names, view.x, pick('x')), choice('y', names, view.y, pick('y'))),
