@@ -124,7 +124,7 @@ impl Metrics {
         let latency = &group.latency;
         let values = [
             ("ops", Some(latency.count() as f64)),
-            ("kiops", Some(group.mean_iops / 1e3)),
+            ("kiops", group.mean_iops.map(|iops| iops / 1e3)),
             ("kiops_by_count", group.iops().map(|iops| iops / 1e3)),
             (
                 "mib_s",
