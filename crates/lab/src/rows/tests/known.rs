@@ -307,7 +307,7 @@ fn what_a_quick_run_leaves_out_is_not_outdated() {
         ..Scope::PART
     };
     assert_eq!(misfits.apply(&mut rows, quick), []);
-    let outdated = misfits.apply(&mut rows, Scope::PART);
+    let outdated = misfits.apply(&mut rows, WHOLE);
     assert!(
         matches!(outdated.as_slice(), [Outdated::NoStatement { .. }]),
         "{outdated:?}"
