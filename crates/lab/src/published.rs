@@ -40,6 +40,9 @@ pub struct Published {
     pub place: Option<CellPlace>,
 }
 
+/// A row, and a value in it: as it stands there, and what turns that into the unit of its metric.
+type Cell<'t> = (Record<'t>, (f64, f64));
+
 /// Where a value stands in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellPlace {
@@ -485,7 +488,7 @@ impl References {
         conditions: &[String],
         x: &AxisValue,
         metric: &str,
-    ) -> Result<Vec<(Record<'t>, (f64, f64))>, LookupError> {
+    ) -> Result<Vec<Cell<'t>>, LookupError> {
         let table = self.table(&source.table)?;
         let column = match source.columns.get(metric) {
             Some(column) => column,
