@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use zonelab_config::{Document, FileKind};
+use zonelab_lab::run::Point;
 use zonelab_lab::{idle, library};
 use zonelab_search::sweep::Source;
 use zonelab_ssd::profile::Profile;
@@ -66,6 +67,10 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     let loaded = session::load(files, (name, &text), &overrides, false)?;
     let profiles = ProfileFiles { files, base };
     session::check(std::slice::from_ref(&loaded), &profiles)?;
+    let mut points = loaded.points.iter();
+    points
+        .try_for_each(Point::check_new)
+        .map_err(Failure::input)?;
     let experiment = &loaded.experiment;
     let warnings = idle::of_points(&loaded.points);
     let references = session::references(std::slice::from_ref(&loaded))?;

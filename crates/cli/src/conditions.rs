@@ -35,6 +35,11 @@ impl ConditionArgs {
         self.faults.is_some()
     }
 
+    /// The file with the faults.
+    pub(crate) fn faults(&self) -> Option<&str> {
+        self.faults.as_deref()
+    }
+
     pub(crate) fn has_restore(&self) -> bool {
         self.restore.is_some()
     }

@@ -33,7 +33,8 @@ use crate::results::{self, Destination, Outcome, Subject};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
-use said::{idle, notices, of_jobs};
+pub(crate) use said::nothing_struck;
+use said::{idle, notices, of_jobs, unstruck};
 use shown::{Shown, text};
 
 /// Options of both commands.
@@ -315,7 +316,7 @@ fn execute(
         outdated,
         suspects,
     } = judged(finished, &references, (plan, is_real), (scope, &misfits))?;
-    summary.warnings = idle(finished, plan);
+    summary.warnings = [idle(finished, plan), unstruck(finished, plan)].concat();
     let (failed, of_jobs) = of_jobs(finished, &summary.warnings);
     suspects.iter().for_each(|what| warn(what));
     say(of_jobs.iter().chain(&plan.skipped));
@@ -405,6 +406,13 @@ impl Ran {
     }
 }
 
+/// Whether points were not run, or what is said of a matrix may not be whole: an interruption
+/// that came after the last of them changed nothing.
+fn are_missing(finished: &[Finished]) -> bool {
+    let mut all = finished.iter();
+    all.any(|one| one.results.len() < one.points.len() || one.experiment.matrix.is_some())
+}
+
 /// Runs experiments, under either clock.
 fn run_points(
     loaded: Vec<Loaded>,
@@ -414,8 +422,8 @@ fn run_points(
     if !on.is_real() {
         let (finished, is_interrupted) = session::run(loaded, settings)?;
         return Ok(Ran {
+            is_interrupted: is_interrupted && are_missing(&finished),
             finished,
-            is_interrupted,
             lost: None,
             host: None,
         });
@@ -437,8 +445,8 @@ fn run_points(
         (None, None) => None,
     };
     Ok(Ran {
+        is_interrupted: run.is_interrupted && are_missing(&run.finished),
         finished: run.finished,
-        is_interrupted: run.is_interrupted,
         lost,
         host: Some(host),
     })

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use crate::document::{Document, Reported};
+use crate::error::Place;
 use crate::item::Item;
 use crate::node::TableNode;
 
@@ -37,6 +38,16 @@ impl<'d> Table<'d> {
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The file of the document, and the line in it that states `key`; 0: none does.
+    #[must_use]
+    pub fn place_of(&self, key: &str) -> (&'d str, usize) {
+        let line = match self.document.place(&self.path_of(key)) {
+            Some(Place::Line { line, .. }) => line,
+            _ => 0,
+        };
+        (self.document.file(), line)
     }
 
     /// Whether the table is in the document.

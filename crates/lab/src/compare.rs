@@ -125,7 +125,10 @@ fn point_rows(
         if let Some(published) = references.value(series, &compare.job, &result.x, metric)? {
             row = row
                 .published(published.value)
-                .published_in(published.place.as_ref().map(ToString::to_string))
+                .published_in(
+                    published.place.as_ref().map(ToString::to_string),
+                    published.written,
+                )
                 .repeats(published.spread);
         }
         if let Some(&(low, high)) = job.metrics.neighbours.get(metric.as_str()) {

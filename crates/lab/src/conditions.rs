@@ -2,8 +2,9 @@
 //! of somebody else.
 
 use zonelab_host::workload::FailedCommand;
-use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::snapshot::SnapshotError;
 use zonelab_ssd::{Drive, snapshot};
 
 use crate::policies::Policies;
@@ -42,7 +43,7 @@ impl Conditions {
             plan.check(config)?;
         }
         let mut drive = match &self.restore {
-            Some(bytes) => snapshot::restore(config, bytes).map_err(|error| error.to_string())?,
+            Some(bytes) => restored(config, bytes)?,
             None => Drive::new(config),
         };
         let installed = self.policies.install(&mut drive);
@@ -51,6 +52,29 @@ impl Conditions {
             Some(plan) => FaultyDrive::new(drive, plan.clone()),
             None => drive.into(),
         })
+    }
+}
+
+/// The drive of a snapshot. Data that it holds are kept, whether the run looks at them or not.
+fn restored(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, String> {
+    let error = match snapshot::restore(config, bytes) {
+        Ok(drive) => return Ok(drive),
+        Err(error) => error,
+    };
+    let is_store = matches!(&error, SnapshotError::OtherDrive { key, .. } if key == "data.store");
+    match (is_store, config.data) {
+        (false, _) => Err(error.to_string()),
+        (true, DataStore::None) => {
+            let keeping = DriveConfig {
+                data: DataStore::Memory,
+                ..config.clone()
+            };
+            snapshot::restore(&keeping, bytes).map_err(|error| error.to_string())
+        }
+        (true, DataStore::Memory) => Err(format!(
+            "{error}: save it from jobs that verify (`zonelab fio --verify=crc32c`), or run on a \
+             drive that keeps no data (`zonelab run --set drive.data.store=none`)"
+        )),
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Verdict {
     NotShown,
     /// There is one pair, which has no interval.
     OneRepeat,
+    /// No pair has a value on both sides.
+    Unmeasured,
 }
 
 impl Verdict {
@@ -37,6 +39,7 @@ impl Verdict {
             Self::Lower => "lower",
             Self::NotShown => "no difference shown",
             Self::OneRepeat => "one repeat: no interval",
+            Self::Unmeasured => "cannot be judged: not measured",
         }
     }
 
@@ -187,7 +190,7 @@ pub fn differences(experiment: &Experiment, results: &[PointResult]) -> Vec<Diff
                 .and_then(|other| Some((job(result, &spec.job)?, job(other, &spec.baseline_job)?)));
             let Some(jobs) = jobs else { continue };
             let of_metric = |metric: &String| of_metric(experiment, spec, result, jobs, metric);
-            all.extend(spec.metrics.iter().filter_map(of_metric));
+            all.extend(spec.metrics.iter().map(of_metric));
         }
     }
     all
@@ -203,7 +206,7 @@ fn of_metric(
     result: &PointResult,
     (job, other): (&JobMeasured, &JobMeasured),
     metric: &str,
-) -> Option<Difference> {
+) -> Difference {
     let pair = |repeat| {
         let (a, b) = (
             job.of_repeat(repeat, metric)?,
@@ -213,12 +216,12 @@ fn of_metric(
     };
     let pairs: Vec<(f64, f64)> = (0..experiment.repeats).filter_map(pair).collect();
     let each: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
-    let statistics = Statistics::of(&each)?;
+    let statistics = Statistics::of(&each);
     let mean = |of: fn(&(f64, f64)) -> f64| {
         let values: Vec<f64> = pairs.iter().map(of).collect();
-        Statistics::of(&values).map(|of| of.mean)
+        Statistics::of(&values).map_or(f64::NAN, |of| of.mean)
     };
-    Some(Difference {
+    Difference {
         id: experiment.id.clone(),
         series: spec.series.clone(),
         baseline: spec.baseline.clone(),
@@ -228,11 +231,11 @@ fn of_metric(
         x: (result.x.number, result.x.text.clone()),
         at: experiment.axis.shown(&result.x),
         metric: (metric.to_owned(), unit_of(metric)),
-        ours: mean(|pair| pair.0)?,
-        of_baseline: mean(|pair| pair.1)?,
-        verdict: Verdict::of(&statistics),
-        statistics,
-    })
+        ours: mean(|pair| pair.0),
+        of_baseline: mean(|pair| pair.1),
+        verdict: statistics.as_ref().map_or(Verdict::Unmeasured, Verdict::of),
+        statistics: statistics.unwrap_or(Statistics::NOTHING),
+    }
 }
 
 /// Differences as comma-separated values, empty where a value is unknown.

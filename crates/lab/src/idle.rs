@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use zonelab_device::NamespaceId;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::stats::OpKind;
 
 use crate::experiment::{Amount, Experiment, FillTemplate, JobTemplate, SeriesSpec, WorkTemplate};
@@ -263,6 +263,16 @@ fn remedy(kind: OpKind, job: &JobTemplate) -> String {
     let why = why(kind);
     let zones = zones(&job.zones);
     match (kind, &job.work) {
+        (OpKind::Read | OpKind::Reset, work)
+            if namespace_of(job) != NamespaceId::FIRST
+                && !matches!(work, WorkTemplate::Blocks(_)) =>
+        {
+            format!(
+                "{why} (full_zones fills zones, and counts them over all namespaces of the drive: \
+                 those of namespace {} come after those of the ones before it)",
+                namespace_of(job).0
+            )
+        }
         (OpKind::Read, WorkTemplate::Blocks(_)) => {
             format!("{why} (a job of an earlier phase that writes them fills them)")
         }
@@ -272,6 +282,64 @@ fn remedy(kind: OpKind, job: &JobTemplate) -> String {
         }
         _ => why.to_owned(),
     }
+}
+
+/// The job of the first phase that fails at once, since the file has its first zone full;
+/// `in_one`: the file counts the zones of the one namespace that all jobs work in.
+pub(crate) fn failing(
+    experiment: &Experiment,
+    series: &SeriesSpec,
+    in_one: bool,
+) -> Option<String> {
+    let jobs = series.phases.first()?.iter();
+    let mut jobs = jobs.filter_map(|name| experiment.job(name));
+    jobs.find_map(|job| {
+        let zone = job.zones.start;
+        let is_full = series.full_zones.iter().any(|full| full.contains(&zone));
+        // They count over all namespaces: of another one it is not known here.
+        let is_known = in_one || namespace_of(job) == NamespaceId::FIRST;
+        if !(is_full && is_known) || job.start > Nanos::ZERO {
+            return None;
+        }
+        let (does, else_) = match &job.work {
+            WorkTemplate::Write {
+                shared: false,
+                reset_first: false,
+                ..
+            } => (
+                "writes to",
+                "let it reset zones first (reset_first = true), or ",
+            ),
+            WorkTemplate::Open { fill } if is_no_fill(fill) => ("opens", ""),
+            WorkTemplate::Close { fill } if is_no_fill(fill) => ("closes", ""),
+            _ => return None,
+        };
+        Some(format!(
+            "job \"{}\" {does} zone {zone}, which full_zones has full: {else_}leave it out of \
+             full_zones",
+            job.name
+        ))
+    })
+}
+
+/// The job that closes zones which nothing has opened, on a new drive.
+pub(crate) fn closing_nothing(experiment: &Experiment, series: &SeriesSpec) -> Option<String> {
+    let first = series.phases.first()?;
+    let jobs: Vec<&JobTemplate> = first
+        .iter()
+        .filter_map(|name| experiment.job(name))
+        .collect();
+    let closes =
+        |job: &&&JobTemplate| matches!(&job.work, WorkTemplate::Close { fill } if is_no_fill(fill));
+    let close = jobs.iter().find(closes)?;
+    // Beside others, which may open them.
+    (jobs.len() == 1).then(|| {
+        format!(
+            "job \"{}\" closes zones that are not open: let it write to them first (fill = \
+             \"10%\"), or open them in an earlier phase",
+            close.name
+        )
+    })
 }
 
 /// Zones as the files have them.

@@ -124,11 +124,7 @@ impl Metrics {
         let latency = &group.latency;
         let values = [
             ("ops", Some(latency.count() as f64)),
-            // Of operations that fell into no whole sample, these say nothing: absent, not 0.
-            (
-                "kiops",
-                Some(group.mean_iops / 1e3).filter(|&of| of > 0.0 || latency.count() == 0),
-            ),
+            ("kiops", group.mean_iops.map(|iops| iops / 1e3)),
             ("kiops_by_count", group.iops().map(|iops| iops / 1e3)),
             (
                 "mib_s",

@@ -29,14 +29,19 @@ const BUILTIN: &[(&str, &str)] = builtin![
 /// A published value, with the range of the authors' repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The value.
+    /// The value, in the unit of the metric.
     pub value: f64,
+    /// The value as it stands where it does, and what turns that into the metric's unit.
+    pub written: (f64, f64),
     /// Least and greatest of independent repeats, if there are any.
     pub spread: Option<(f64, f64)>,
     /// Where it stands in a table; of independent repeats, where the first of
     /// them stands. Two points with the same place are the same measurement.
     pub place: Option<CellPlace>,
 }
+
+/// A row, and a value in it: as it stands there, and what turns that into the unit of its metric.
+type Cell<'t> = (Record<'t>, (f64, f64));
 
 /// Where a value stands in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,16 +238,28 @@ impl References {
         x: &AxisValue,
         metric: &str,
     ) -> Result<Option<Published>, LookupError> {
-        let in_file = series.points.iter().find(|point| {
+        let mut in_file = series.points.iter().filter(|point| {
             point.x == x.text
                 && point.metric == metric
                 && (point.job.is_empty() || point.job == job)
         });
-        if let Some(point) = in_file {
+        if let Some(point) = in_file.next() {
+            let others: Vec<_> = in_file.map(|of| of.place.line).collect();
+            if !others.is_empty() {
+                let lines = std::iter::once(point.place.line).chain(others);
+                let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+                return Err(LookupError::Ambiguous {
+                    file: point.place.file.clone(),
+                    lines: lines.join(", "),
+                    conditions: format!("series \"{}\", {metric}", series.name),
+                    at: format!(" at {}", x.text),
+                });
+            }
             return Ok(Some(Published {
                 value: point.value,
+                written: (point.value, 1.0),
                 spread: point.spread,
-                place: None,
+                place: Some(point.place.clone()),
             }));
         }
         let of_job = |source: &&PublishedTable| source.job.is_empty() || source.job == job;
@@ -338,16 +355,28 @@ impl References {
             let mut places = Vec::new();
             for metric in &compare.metrics {
                 let published = self.value(series, &compare.job, x, metric)?;
-                let published = published.and_then(|of| Some((of.value, of.place?)));
-                places.extend(published.map(|(value, place)| (metric, value, place)));
+                let published = published.and_then(|of| Some((of.written, of.spread, of.place?)));
+                places.extend(
+                    published.map(|(written, spread, place)| (metric, written, spread, place)),
+                );
             }
-            let stated = places.iter().map(|(metric, value, place)| Stated {
-                metric,
-                value: *value,
-                place,
+            let stated = places.iter().map(|(metric, written, spread, place)| {
+                let stated = Stated {
+                    metric,
+                    written: *written,
+                    place,
+                };
+                (stated, *spread)
             });
-            let stated: Vec<Stated<'_>> = stated.collect();
-            stated.iter().try_for_each(plausible::possibly)?;
+            let stated: Vec<(Stated<'_>, _)> = stated.collect();
+            for (stated, spread) in &stated {
+                plausible::possibly(stated)?;
+                let (low, high) = spread.unwrap_or((stated.value(), stated.value()));
+                for end in [low, high] {
+                    plausible::possibly(&stated.of_repeat(end))?;
+                }
+            }
+            let stated: Vec<Stated<'_>> = stated.into_iter().map(|(of, _)| of).collect();
             plausible::together(&stated, in_flight(&compare.job))?;
         }
         Ok(())
@@ -375,23 +404,26 @@ impl References {
                 }),
             });
         }
-        let Some(&(record, value)) = found.first() else {
+        let Some(&(record, written)) = found.first() else {
             return Ok(None);
         };
+        let value = written.0 * written.1;
         let repeats = if source.repeats.is_empty() {
             Vec::new()
         } else {
             self.rows_matching(source, &source.repeats, x, metric)?
         };
         let spread = (repeats.len() > 1).then(|| {
-            repeats.iter().fold((value, value), |(low, high), &(_, v)| {
-                (low.min(v), high.max(v))
-            })
+            let all = repeats
+                .iter()
+                .map(|(_, (written, factor))| written * factor);
+            all.fold((value, value), |(low, high), v| (low.min(v), high.max(v)))
         });
         let first = repeats.first().map_or(record, |&(first, _)| first);
         let place = Some(CellPlace::of(&first, source, metric));
         Ok(Some(Published {
             value,
+            written,
             spread,
             place,
         }))
@@ -448,14 +480,15 @@ impl References {
         self.tables.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The rows that meet all conditions at `x` and have a value of `metric`.
+    /// The rows that meet all conditions at `x` and have a value of `metric`, with that value
+    /// and what turns it into the metric's unit.
     fn rows_matching<'t>(
         &'t self,
         source: &PublishedTable,
         conditions: &[String],
         x: &AxisValue,
         metric: &str,
-    ) -> Result<Vec<(Record<'t>, f64)>, LookupError> {
+    ) -> Result<Vec<Cell<'t>>, LookupError> {
         let table = self.table(&source.table)?;
         let column = match source.columns.get(metric) {
             Some(column) => column,
@@ -473,7 +506,7 @@ impl References {
             {
                 let factor = source.factors.get(metric).copied();
                 let factor = factor.unwrap_or_else(|| unit_factor(metric, column));
-                rows.push((record, value * factor));
+                rows.push((record, (value, factor)));
             }
         }
         Ok(rows)

@@ -345,10 +345,31 @@ impl Point {
             let built = scheduler.spec.build(&Drive::info_of(&profile.config));
             built.map_err(|error| self.unfit(error.to_string()))?;
         }
+        if profile.config.data == DataStore::Memory && !self.series.full_zones.is_empty() {
+            return Err(self.unfit(
+                "full_zones: the drive keeps data (data.store = \"memory\"), so that no zone is \
+                 full of nothing: let a job of an earlier phase write them (phases = [[\"fill\"], \
+                 [\"read\"]]), or keep none (--set drive.data.store=none)"
+                    .to_owned(),
+            ));
+        }
+        let failing = idle::failing(&self.experiment, &self.series, self.namespace.is_some());
+        if let Some(what) = failing {
+            return Err(self.unfit(what));
+        }
         if self.via() == Via::Pcie {
             self.fits_pcie()?;
         }
         self.fits(&self.shape(&profile.config)?)
+    }
+
+    /// What on a new drive a job fails with at once, as far as the file says it.
+    ///
+    /// # Errors
+    /// There is such a job.
+    pub fn check_new(&self) -> Result<(), RunError> {
+        let unopened = idle::closing_nothing(&self.experiment, &self.series);
+        unopened.map_or(Ok(()), |what| Err(self.unfit(what)))
     }
 
     /// What its jobs have to know of the drive, or of what is in front of it.

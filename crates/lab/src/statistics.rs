@@ -50,6 +50,17 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Those of no values.
+    pub const NOTHING: Self = Self {
+        over: Over::Repeats,
+        count: 0,
+        mean: f64::NAN,
+        sd: None,
+        min: f64::NAN,
+        max: f64::NAN,
+        half_width: None,
+    };
+
     /// Those of independent values; `None` without any, or if one is not finite.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {

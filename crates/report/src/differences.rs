@@ -29,7 +29,9 @@ fn row(of: &Difference) -> String {
     let relative = of.relative().map_or_else(|| "-".to_owned(), percent);
     let verdict = match of.verdict {
         Verdict::Higher | Verdict::Lower => format!("<strong>{}</strong>", of.verdict.words()),
-        Verdict::NotShown | Verdict::OneRepeat => of.verdict.words().to_owned(),
+        Verdict::NotShown | Verdict::OneRepeat | Verdict::Unmeasured => {
+            of.verdict.words().to_owned()
+        }
     };
     let at = format!("{} {}", of.axis, of.at);
     let named = |series: &str, job: &str| match of.job == of.baseline_job {

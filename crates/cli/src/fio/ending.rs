@@ -1,6 +1,7 @@
 //! How a run of a job file ends: files, what is printed, the exit code.
 
 use serde_json::Value;
+use zonelab_device::Nanos;
 use zonelab_fronts::fio::{self, FioRun, Report, log_files};
 use zonelab_host::fio::{Plan, Section};
 use zonelab_host::workload::{AT_ONCE, Verified};
@@ -175,7 +176,7 @@ pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
 }
 
 /// Says what of a job's blocks was wrong or missing.
-fn tell_verified(job: &str, verified: &Verified) {
+fn tell_verified(job: &str, verified: &Verified, has_failed: bool) {
     let Verified {
         operations,
         bytes,
@@ -191,9 +192,14 @@ fn tell_verified(job: &str, verified: &Verified) {
     }
     if *missing_bytes > 0 {
         tell!(
-            "zonelab: job {job}: verify: {missing_bytes} of {} bytes are missing or could not \
-             be read",
-            bytes + missing_bytes
+            "zonelab: job {job}: verify: {missing_bytes} of {} bytes are missing{}",
+            bytes + missing_bytes,
+            match has_failed {
+                true =>
+                    ", could not be read, or were not looked at, since the job ended with its \
+                         first error",
+                false => " or could not be read",
+            }
         );
     } else if verified.found_nothing > 0 {
         tell!("zonelab: job {job}: verify: nothing was there that could be verified");
@@ -211,7 +217,7 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
             );
         }
         if let Some(verified) = &entry.verified {
-            tell_verified(&entry.job.name, verified);
+            tell_verified(&entry.job.name, verified, entry.first_error.is_some());
         }
         for warning in entry.warnings() {
             tell!("zonelab: warning: job {}: {warning}", entry.job.name);
@@ -240,7 +246,16 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
                 report.waited_for()
             );
         }
-        if entry.operations() == 0 && entry.errors == 0 && report.lost.is_none() {
+        let did_nothing = entry.operations() == 0 && entry.errors == 0 && report.lost.is_none();
+        let ramp = entry.job.spec.ramp;
+        if did_nothing && ramp > Nanos::ZERO && entry.elapsed <= ramp {
+            tell!(
+                "zonelab: job {} did nothing in the measured time: it ended after {}, before its \
+                 ramp_time of {ramp} was over",
+                entry.job.name,
+                entry.elapsed
+            );
+        } else if did_nothing {
             tell!(
                 "zonelab: job {} did nothing in the measured time: reads and trims need written \
                  zones (an earlier job, or --full-zones), and writes a zone that may be opened \

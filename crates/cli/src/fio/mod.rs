@@ -24,6 +24,7 @@ use crate::conditions::ConditionArgs;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
 use crate::host_state::HostState;
+use crate::reproduce::nothing_struck;
 use crate::trace;
 pub(crate) use input::arrange;
 use target::{Ran, Target};
@@ -251,8 +252,10 @@ fn put_more(args: &Args, run: &FioRun) -> Result<(), Failure> {
         output::replace(path, bytes).map_err(Failure::environment)?;
         tell!("zonelab: snapshot: {}", path.display());
     }
-    if run.faults_struck > 0 {
-        tell!("zonelab: faults struck {} times", run.faults_struck);
+    match (run.faults_struck, args.conditions.faults()) {
+        (0, Some(file)) => tell!("zonelab: warning: {}", nothing_struck(file)),
+        (0, None) => {}
+        (times, _) => tell!("zonelab: faults struck {times} times"),
     }
     Ok(())
 }

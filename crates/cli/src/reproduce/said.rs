@@ -57,6 +57,31 @@ pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
     idle::warnings(&measured.collect::<Vec<_>>(), says_all)
 }
 
+/// Plans of faults of which nothing struck at any point, as a mistyped zone or time has it.
+pub(super) fn unstruck(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
+    let words = &plan.conditions.words;
+    let file = words.iter().skip_while(|word| *word != "--faults").nth(1);
+    let of_one = |one: &Finished| {
+        let plan = match (&one.experiment.faults, file) {
+            (_, Some(file)) => file.clone(),
+            (Some(_), None) => format!("[faults] of {}", one.experiment.id),
+            (None, None) => return None,
+        };
+        let struck = one.results.iter().map(|result| result.faults_struck);
+        let is_none = !one.results.is_empty() && struck.sum::<u64>() == 0;
+        is_none.then(|| nothing_struck(&plan))
+    };
+    finished.iter().filter_map(of_one).collect()
+}
+
+/// What is said of a plan of faults of which nothing struck.
+pub(crate) fn nothing_struck(plan: &str) -> String {
+    format!(
+        "no fault of {plan} struck: no command, zone or time was as it says \
+         (docs/models/faults.md)"
+    )
+}
+
 /// What a reader of the report must know first.
 pub(super) fn notices(
     plan: &Plan<'_>,

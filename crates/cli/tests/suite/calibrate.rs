@@ -392,7 +392,7 @@ fn bad_results_of_fio_are_refused_with_file_row_and_column() {
         (
             "{\"jobs\":[\n{\n\"jobname\":\"a\",\"job options\":{\"rw\":\"read\",\"runtime\":\"1\"},\
              \"read\":{\"total_ios\":5,\"iops\":-1.5}}]}",
-            "data/a.json:3: column `read.kiops`: -0.0015 is no possible value of kiops",
+            "data/a.json:3: column `read.kiops`: -1.5 IOPS is no possible value of kiops",
         ),
         (
             "{\"jobs\":[{\"jobname\":\"a\",\"job options\":{\"rw\":\"read\",\"rumtime\":\"1\"},\

@@ -174,7 +174,7 @@ fn a_job_that_takes_no_time_ends() {
     // Its front end takes no time either.
     let output = scratch.fio(&["job.fio", "--device", "confznspp"]);
     assert_eq!(output.status.code(), Some(5));
-    let says = "job a: 1048576 operations began at one time and none of them took any";
+    let says = "job a: 131072 operations began at one time and none of them took any";
     assert!(stderr(&output).contains(says), "{}", stderr(&output));
     let output = scratch.fio(&[
         "job.fio",

@@ -554,6 +554,16 @@ fn devices_are_compared_metric_by_metric() {
     let (code, text, _) = against(&scratch, ["confznspp", "zn540"], &["--out", "both"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("DIFFERS") && text.contains("an empty command takes"));
+    // In virtual time there is no way that could add anything, whatever a drive does.
+    let both = scratch.read("both/agreement.json");
+    let both: Value = serde_json::from_str(&both).unwrap();
+    for metric in both["metrics"].as_array().unwrap() {
+        assert_eq!(
+            metric["tolerated"],
+            serde_json::json!([-0.03, 0.03]),
+            "{metric}"
+        );
+    }
     for name in [
         "first.json",
         "second.txt",

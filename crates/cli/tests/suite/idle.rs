@@ -208,6 +208,19 @@ fn check_says_which_jobs_will_do_nothing() {
     assert_eq!(warnings(&stdout(&said)), [""; 0]);
 }
 
+/// `full_zones` counts over all namespaces, the zones of a job do not.
+#[test]
+fn the_remedy_in_another_namespace_says_how_zones_are_counted() {
+    let scratch = Scratch::new("idle-namespace");
+    let text = IDLE.replace("work = \"read\"", "work = \"read\"\nnamespace = 2");
+    let drive = "\"confznspp\"\ndrive = [\"namespaces=[{zones=24},{zones=24}]\"]";
+    scratch.write("two.toml", &text.replace("\"confznspp\"", drive));
+    let said = stdout(&scratch.zonelab(&["check", "two.toml"]));
+    let expected = "(full_zones fills zones, and counts them over all namespaces of the drive: \
+                    those of namespace 2 come after those of the ones before it)";
+    assert!(warnings(&said)[0].contains(expected), "{said}");
+}
+
 #[test]
 fn run_counts_what_did_nothing_and_says_so_everywhere() {
     let scratch = scratch("idle-run");
@@ -446,4 +459,160 @@ fn kv_says_what_answered_its_gets() {
     assert_eq!(tree("gets"), 4_000);
     assert!(tree("gets_from_files") > 3_000, "{}", result["tree"]);
     assert!(tree("gets_from_memtables") > 0, "{}", result["tree"]);
+}
+
+#[test]
+fn jobs_whose_operations_take_no_time_end_however_many_they_are() {
+    let scratch = Scratch::new("idle-endless");
+    let text = IDLE.replace("submit = \"1us\"", "submit = \"0us\"");
+    let text = text.replace("operations = 600", "runtime = \"10ms\"\nthreads = 2");
+    scratch.write("endless.toml", &text);
+    let output = scratch.zonelab(&["run", "endless.toml", "--out", "out"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("began at one time and none of them took any"),
+        "{said}"
+    );
+}
+
+#[test]
+fn check_refuses_jobs_that_fail_at_once() {
+    let scratch = Scratch::new("idle-refused");
+    let refused = |text: &str, says: &str| {
+        scratch.write("refused.toml", text);
+        let output = scratch.zonelab(&["check", "refused.toml"]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(says), "{said}");
+    };
+    let small = IDLE.replace("\"confznspp\"", "\"small-zones\"");
+    refused(&small, "let a job of an earlier phase write them");
+    let write = IDLE.replace("\"read\"", "\"write\"");
+    refused(
+        &write,
+        "job \"reads\" writes to zone 0, which full_zones has full",
+    );
+    let closes = "[[job]]\nname = \"closes\"\nwork = \"close\"\nzones = \"8..=9\"\n\
+                  [[series]]\nname = \"closed\"\njobs = [\"closes\"]\n";
+    refused(
+        &format!("{IDLE}{closes}"),
+        "job \"closes\" closes zones that are not open",
+    );
+    scratch.write(
+        "sound.toml",
+        &format!("{IDLE}{}", closes.replace("\nzones", "\nfill = 4\nzones")),
+    );
+    stdout(&scratch.zonelab(&["check", "sound.toml"]));
+    stdout(&scratch.zonelab(&["run", "sound.toml", "--out", "sound"]));
+}
+
+#[test]
+fn sweeps_and_searches_name_what_they_do_not_judge_and_what_did_nothing() {
+    let scratch = scratch("idle-unjudged");
+    let check = "[[check]]\nsays = \"Reads are fast\"\nat_least = 1e9\nvalue = { series = \
+                 \"filled\", x = 1, job = \"reads\", metric = \"kiops\" }\n";
+    scratch.write("idle.toml", &format!("{IDLE}{check}"));
+    let expected = "1 statement ([[check]]) of idle.toml are not judged here, the first of them \
+                    \"Reads are fast\"";
+    let said = stdout(&scratch.zonelab(&["sweep", "sweep.toml", "--quiet", "--out", "swept"]));
+    assert!(said.contains(expected), "{said}");
+    let search = [
+        "search",
+        "idle.toml",
+        "--over",
+        "drive.media.read=65us,80us",
+        "--quiet",
+    ];
+    let aims = [
+        "--maximize",
+        "empty/reads/kiops_by_count",
+        "--minimize",
+        "empty/reads/lat_mean_us",
+    ];
+    let said = stdout(&scratch.zonelab(&[&search[..], &aims].concat()));
+    assert!(said.contains(expected), "{said}");
+    assert!(
+        said.contains(&format!("of the reads did nothing: {READS}")),
+        "{said}"
+    );
+}
+
+#[test]
+fn faults_that_nothing_met_and_a_ramp_that_outlasted_its_job_are_named() {
+    let scratch = scratch("idle-faults");
+    scratch.write(
+        "faults.toml",
+        "[[fault]]\non = \"read\"\nlbas = \"4096..=4351\"\neffect = \"media-error\"\n",
+    );
+    let expected = "no fault of faults.toml struck";
+    let faults = ["--faults", "faults.toml"];
+    let run = [
+        "run",
+        "idle.toml",
+        "--out",
+        "out",
+        "--set",
+        "job.0.zones=0..=0",
+        "--set",
+    ];
+    let writes = ["job.0.work=write", "--set", "series.1.full_zones=2..=3"];
+    let output = scratch.zonelab(&[&run[..], &writes, &faults].concat());
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    let fio = [
+        "fio",
+        "--device",
+        "confznspp",
+        "--name=w",
+        "--rw=write",
+        "--bs=16k",
+        "--size=1z",
+    ];
+    let few = ["--number_ios=50"];
+    let output = scratch.zonelab(&[&fio[..], &few, &faults].concat());
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    let output = scratch.zonelab(&[&fio[..], &few, &["--ramp_time=10s"]].concat());
+    let said = stderr(&output);
+    assert!(
+        said.contains("before its ramp_time of 10 s was over"),
+        "{said}"
+    );
+    assert!(!said.contains("need written zones"), "{said}");
+}
+
+#[test]
+fn data_of_a_snapshot_are_kept_by_who_does_not_look_at_them() {
+    let scratch = Scratch::new("idle-snapshot");
+    let fio = [
+        "fio",
+        "--device",
+        "small-zones",
+        "--bs=16k",
+        "--size=1z",
+        "--name=j",
+    ];
+    let saved = ["--rw=write", "--verify=crc32c", "--snapshot", "state"];
+    stdout(&scratch.zonelab(&[&fio[..], &saved].concat()));
+    stdout(&scratch.zonelab(&[&fio[..], &["--rw=read", "--restore", "state"]].concat()));
+    let plain = ["--rw=write", "--snapshot", "plain"];
+    stdout(&scratch.zonelab(&[&fio[..], &plain].concat()));
+    let text = IDLE.replace("\"confznspp\"", "\"small-zones\"");
+    scratch.write("small.toml", &text.replace("full_zones = \"0..=3\"", ""));
+    let run = [
+        "run",
+        "small.toml",
+        "--force",
+        "--out",
+        "out",
+        "--restore",
+        "plain",
+    ];
+    let output = scratch.zonelab(&run);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        stderr(&output).contains("--set drive.data.store=none"),
+        "{}",
+        stderr(&output)
+    );
+    stdout(&scratch.zonelab(&[&run[..], &["--set", "drive.data.store=none"]].concat()));
 }

@@ -149,6 +149,105 @@ fn a_value_in_another_unit_is_refused_or_named() {
     }
 }
 
+/// The experiment with published values of its own: lines of `[[series.point]]`.
+fn with_points(points: &[&str]) -> String {
+    let table = |lines: &&str| format!("  [[series.point]]\n  x = 1\n  {lines}\n\n");
+    let points: String = points.iter().map(table).collect();
+    let text = EXPERIMENT.replace("reference = \"mine.csv\"\n", "");
+    text.replace("[[compare]]", &format!("{points}[[compare]]"))
+}
+
+#[test]
+fn published_values_in_the_file_are_looked_at_as_those_of_tables() {
+    let scratch = Scratch::new("points");
+    let refused = |points: &[&str], says: &str| {
+        scratch.write("beside.toml", &with_points(points));
+        for args in [&RUN[..], &["check", "beside.toml"]] {
+            let (code, text) = said(&scratch, args, "");
+            assert_eq!(code, Some(3), "{points:?}: {text}");
+            assert!(text.contains(says), "{text}");
+        }
+    };
+    let one = "metric = \"lat_mean_us\"\n  value = 70";
+    refused(
+        &[&format!("{one}\n  low = 80\n  high = 60")],
+        "the least of the repeats",
+    );
+    refused(
+        &[&format!("{one}\n  high = 60")],
+        "the greatest of the repeats",
+    );
+    refused(
+        &[one, "metric = \"lat_mean_us\"\n  value = 75"],
+        "beside.toml: lines 27, 32 answer to series \"alone\", lat_mean_us at 1; one row may",
+    );
+    refused(
+        &["metric = \"lat_mean_us\"\n  value = -70"],
+        "beside.toml:27: column `lat_mean_us`: -70 is no possible value",
+    );
+    refused(
+        &[&format!("{one}\n  low = -70")],
+        "beside.toml:27: column `lat_mean_us`: -70 is no possible value",
+    );
+    // One that looks like another unit has its place.
+    scratch.write(
+        "beside.toml",
+        &with_points(&["metric = \"lat_mean_us\"\n  value = 725000"]),
+    );
+    let (_, text) = said(&scratch, &RUN, "");
+    let says = "beside.toml:27: 1 of 1 values of `lat_mean_us` look like ns, and are taken for us";
+    assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn a_value_is_named_as_it_stands_in_the_file() {
+    let scratch = Scratch::new("as-stated");
+    let stated = "reference = { file = \"mine.csv\", unit = { kiops = \"IOPS\", lat_mean_us = \
+                  \"ms\" } }";
+    let text = EXPERIMENT.replace("reference = \"mine.csv\"", stated);
+    scratch.write("beside.toml", &text);
+    // In KIOPS, and in seconds.
+    let (_, text) = said(&scratch, &RUN, "series,x,kiops,lat_mean_us\nalone,1,1.4,\n");
+    let says =
+        "1 values of `kiops` look like KIOPS, and are taken for IOPS of kiops: here 1.4, and";
+    assert!(text.contains(says), "{text}");
+    let (_, text) = said(
+        &scratch,
+        &RUN,
+        "series,x,kiops,lat_mean_us\nalone,1,,0.000725\n",
+    );
+    let says = "look like s, and are taken for ms of lat_mean_us: here 0.000725, and ours is";
+    assert!(text.contains(says), "{text}");
+    let (code, text) = said(
+        &scratch,
+        &RUN,
+        "series,x,kiops,lat_mean_us\nalone,1,1400.1,71\n",
+    );
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("71 ms at 1400.1 IOPS would be"), "{text}");
+    // A unit of nothing, a table of nothing, and a metric twice.
+    let (code, text) = said(&scratch, &RUN, "series,x,kiops\nalone,1,1400\n");
+    assert_eq!(code, Some(3), "{text}");
+    assert!(
+        text.contains("unit names lat_mean_us, which has no column here"),
+        "{text}"
+    );
+    scratch.write("beside.toml", EXPERIMENT);
+    let (_, text) = said(&scratch, &RUN, "series,x,kiops\n");
+    assert!(
+        text.contains("mine.csv: it has a header and no rows"),
+        "{text}"
+    );
+    let twice = EXPERIMENT.replace("[\"kiops\", ", "[\"kiops\", \"kiops\", ");
+    scratch.write("beside.toml", &twice);
+    let (code, text) = said(&scratch, &["check", "beside.toml"], "");
+    assert_eq!(
+        (code, text.contains("\"kiops\" is there already")),
+        (Some(3), true),
+        "{text}"
+    );
+}
+
 fn example(name: &str) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/calibrate");
     std::fs::read_to_string(docs.join(name)).unwrap()

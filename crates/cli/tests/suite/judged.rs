@@ -129,3 +129,53 @@ fn a_statement_that_was_not_judged_is_said_and_is_no_pass() {
         assert!(why.contains(says), "{why}");
     }
 }
+
+/// A point of the writers, or of reads of nothing, which take no time.
+fn point(series: &str, job: &str, metric: &str) -> String {
+    format!("{{ series = \"{series}\", x = \"16KiB\", job = \"{job}\", metric = \"{metric}\" }}")
+}
+
+#[test]
+fn what_has_no_value_is_no_pass() {
+    let scratch = Scratch::new("no-value");
+    let reads = "[[job]]\nname = \"reads\"\nwork = \"read\"\nzones = \"4..=5\"\n\
+                 operations = 50\n[[series]]\nname = \"nothing\"\njobs = [\"reads\"]\n";
+    let compared = "[[difference]]\nseries = \"alone\"\nbaseline = \"nothing\"\n\
+                    job = \"write\"\nbaseline_job = \"reads\"\nmetrics = [\"kiops\"]\n";
+    let write = point("alone", "write", "kiops");
+    let of =
+        |formula: &str| format!("formula = \"{formula}\"\nof = {{ a = {write} }}\nat_least = 1");
+    let none = |metric| point("nothing", "reads", metric);
+    let cases = [
+        of("1 / (a - a)"),
+        of("max(1, 1 / (a - a))"),
+        of("1 / (a - a) > 5"),
+        format!("value = {}\nat_least = 0", none("kiops")),
+        format!("smaller = {}\nlarger = {write}", none("kiops")),
+        format!(
+            "smaller = {}\nlarger = {}",
+            none("lat_max_us"),
+            point("alone", "write", "lat_max_us")
+        ),
+        format!(
+            "change = [{}, {}]\nat_least = 0",
+            none("lat_max_us"),
+            point("alone", "write", "lat_max_us")
+        ),
+    ];
+    for case in cases {
+        let check = format!("{reads}{compared}[[check]]\nsays = \"It is known\"\n{case}\n");
+        let (code, text, rows) = run(&scratch, &check, &[]);
+        assert_eq!((code, verdict(&rows)), (Some(1), "FAIL"), "{case}: {text}");
+        let row = &rows["rows"][0];
+        assert!(row["ours"].is_null(), "{case}: {row}");
+        let reason = row["reason"].as_str().unwrap();
+        assert!(reason.starts_with("it has no value"), "{case}: {reason}");
+        let difference = &rows["differences"][0];
+        assert_eq!(difference["verdict"], "cannot be judged: not measured");
+        assert!(difference["series_mean"].is_null(), "{difference}");
+        let points = scratch.read("out/points.csv");
+        assert!(!points.contains(",reads,kiops,"), "{points}");
+        assert!(points.contains(",reads,ops,"), "{points}");
+    }
+}

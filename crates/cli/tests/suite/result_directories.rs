@@ -366,3 +366,16 @@ fn what_decides_a_verdict_has_a_directory_of_its_own() {
     assert_eq!(code("confznspp"), Some(0));
     assert_eq!(code("confznspp?via=pcie"), Some(4));
 }
+
+#[test]
+fn another_spelling_of_a_path_is_the_same_file() {
+    let scratch = Scratch::new("spelling");
+    let whole = scratch.write("one.toml", EXPERIMENT);
+    std::fs::create_dir(scratch.0.join("a")).unwrap();
+    for (path, seed) in [("one.toml", "1"), (&whole, "2"), ("a/../one.toml", "3")] {
+        let output = scratch.zonelab(&["run", path, "--seed", seed]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(!said.contains("stays with the results"), "{path}: {said}");
+    }
+}

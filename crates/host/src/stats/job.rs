@@ -288,8 +288,9 @@ pub struct GroupStats {
     pub latency: Latency,
     /// Failed operations by status.
     pub errors: Vec<(Status, u64)>,
-    /// Sum over the jobs of the mean of their interval samples: fio's `iops_mean`.
-    pub mean_iops: f64,
+    /// Sum over the jobs of the mean of their interval samples: fio's `iops_mean`. `None` if
+    /// no job has a sample: its operations took no time, or none ended in a whole interval.
+    pub mean_iops: Option<f64>,
     /// The longest time that a job was measured; zero if none is finished.
     pub run_time: Nanos,
 }
@@ -322,7 +323,7 @@ impl GroupStats {
             finds: Finds::default(),
             latency: Latency::new(),
             errors: Vec::new(),
-            mean_iops: 0.0,
+            mean_iops: None,
             run_time: Nanos::ZERO,
         }
     }
@@ -341,7 +342,9 @@ impl GroupStats {
         self.link_bytes = self.link_bytes.saturating_add(*link_bytes);
         self.finds += *finds;
         self.latency.merge(latency);
-        self.mean_iops += Intervals::sum_mean_iops([intervals]);
+        if let Some(mean) = intervals.mean_iops() {
+            *self.mean_iops.get_or_insert_default() += mean;
+        }
         self.run_time = self.run_time.max(run_time);
         for &(status, count) in errors {
             count_error(&mut self.errors, status, count);
@@ -502,7 +505,7 @@ mod tests {
         assert_eq!(group.error_count(), 1);
         assert_eq!(group.latency.max(), Some(Nanos::from_us(30)));
         assert!(
-            (group.mean_iops - 2_000.0).abs() < 1e-9,
+            (group.mean_iops.unwrap() - 2_000.0).abs() < 1e-9,
             "two jobs of 1000 per second"
         );
         assert_eq!(group.iops(), Some(1_500.0), "3000 in two seconds");

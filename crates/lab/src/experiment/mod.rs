@@ -39,6 +39,7 @@ use zonelab_ssd::faults::FaultPlan;
 
 use crate::figure::Width;
 use crate::kv::KvTemplate;
+use crate::published::CellPlace;
 
 pub(crate) use axis::number_of;
 pub use axis::{Axis, AxisValue, is_word, says_more_than_a_number};
@@ -466,6 +467,8 @@ pub struct PublishedPoint {
     pub value: f64,
     /// Smallest and largest of the authors' repeats.
     pub spread: Option<(f64, f64)>,
+    /// Where it stands.
+    pub place: CellPlace,
 }
 
 /// A measurement that is compared.
@@ -626,7 +629,8 @@ impl Formula {
 
     fn value(&self, values: &[f64]) -> f64 {
         let parsed = statement::expression(&self.text);
-        parsed.map_or(f64::NAN, |(formula, _)| formula.value(values))
+        let known = parsed.ok().and_then(|(formula, _)| formula.known(values));
+        known.unwrap_or(f64::NAN)
     }
 }
 

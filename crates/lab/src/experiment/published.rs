@@ -8,6 +8,7 @@ use super::ftl::ftl;
 use super::host::Via;
 use super::read::{axis_text, metric, set, tables, text, zone_range};
 use super::{PublishedPoint, PublishedTable, SeriesSpec};
+use crate::published::CellPlace;
 
 /// A series, with what was published of it.
 pub(super) fn series(table: &Table<'_>) -> Result<SeriesSpec, Reported> {
@@ -120,15 +121,34 @@ fn point(table: &Table<'_>) -> Result<PublishedPoint, Reported> {
     let low = table.get("low", Item::f64).optional();
     let high = table.get("high", Item::f64).optional();
     let (value, low, high) = (value?, low?, high?);
+    if low.is_some_and(|low| low > value) {
+        table.refuse(
+            "low",
+            "the least of the repeats is at most `value`, which is one of them",
+        )?;
+    }
+    if high.is_some_and(|high| high < value) {
+        table.refuse(
+            "high",
+            "the greatest of the repeats is at least `value`, which is one of them",
+        )?;
+    }
     let spread = match (low, high) {
         (None, None) => None,
         (low, high) => Some((low.unwrap_or(value), high.unwrap_or(value))),
     };
+    let ((file, line), metric) = (table.place_of("value"), metric?);
+    let place = CellPlace {
+        file: file.to_owned(),
+        line,
+        column: metric.clone(),
+    };
     Ok(PublishedPoint {
         x: x?,
-        metric: metric?,
+        metric,
         job: job?,
         value,
         spread,
+        place,
     })
 }

@@ -399,7 +399,7 @@ fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
 fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
     let id = table.string("id").optional();
     let job = table.string("job").required();
-    let metrics = table.list("metrics", metric).required();
+    let metrics = all_metrics(table);
     let informative = tables(table, "informative", |table| {
         let metrics = table.list("metrics", metric).required();
         let series = table.list("series", text).or(Vec::new());
@@ -420,6 +420,22 @@ fn compare(table: &Table<'_>) -> Result<Compare, Reported> {
         metrics: metrics?,
         informative: informative?,
     })
+}
+
+/// Metrics that are compared, each once.
+fn all_metrics(table: &Table<'_>) -> Result<Vec<String>, Reported> {
+    let each = |item: &Item<'_>| {
+        let mut names: Vec<String> = Vec::new();
+        for item in item.items()? {
+            let name = metric(&item)?;
+            if names.contains(&name) {
+                return Err(item.fail(format!("\"{name}\" is there already"), "name it once"));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    };
+    table.get("metrics", each).required()
 }
 
 pub(super) fn metric(item: &Item<'_>) -> Result<String, Reported> {
@@ -459,7 +475,7 @@ fn difference(table: &Table<'_>) -> Result<Difference, Reported> {
     let baseline = table.string("baseline").required();
     let job = table.string("job").required();
     let baseline_job = table.string("baseline_job").optional();
-    let metrics = table.list("metrics", metric).required();
+    let metrics = all_metrics(table);
     let job = job?;
     Ok(Difference {
         series: series?,

@@ -135,6 +135,17 @@ impl ReferenceFile {
                     .to_owned(),
             });
         }
+        for metric in self.factors.keys() {
+            let column = self.y.get(metric).unwrap_or(metric);
+            if !table.columns().contains(column) {
+                return Err(ReferenceError {
+                    file: self.file.clone(),
+                    line: 1,
+                    column: Some(column.clone()),
+                    problem: format!("[reference] unit names {metric}, which has no column here"),
+                });
+            }
+        }
         // All values of an axis are words, or none.
         let has_numbers = !experiment.axis.values.iter().any(|x| is_word(&x.text));
         let names: Vec<&str> = experiment

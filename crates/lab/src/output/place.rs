@@ -135,8 +135,17 @@ fn other(latest: &Path, manifest: &Manifest) -> Option<String> {
     let theirs: Manifest = serde_json::from_slice(&bytes).ok()?;
     let source = theirs.source.filter(|_| theirs.complete)?;
     let is_there = source == BUILTIN || Path::new(&source).exists();
-    let is_other = manifest.source.as_ref() != Some(&source);
+    let is_other = !manifest
+        .source
+        .as_ref()
+        .is_some_and(|own| is_same(own, &source));
     (is_other && is_there).then_some(source)
+}
+
+/// Whether two names are those of one file: `a/../b.toml` is `b.toml`.
+fn is_same(own: &str, other: &str) -> bool {
+    let file = |name: &str| fs::canonicalize(name).ok();
+    own == other || file(own).is_some_and(|own| Some(own) == file(other))
 }
 
 /// Results that were written.

@@ -79,6 +79,12 @@ impl Account {
             columns.push(column.as_str());
         }
         let mut left = Vec::new();
+        if table.records().next().is_none() {
+            left.push(format!(
+                "{}: it has a header and no rows, so that nothing is compared",
+                table.file()
+            ));
+        }
         let mut rows = Vec::new();
         let mut of_column: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for row in table.records() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{ReferenceError, UNITS};
 use crate::metrics::{percentile_of, unit_of};
 use crate::published::CellPlace;
+use crate::rows::significant;
 
 /// Means of samples and of operations differ, but not by this much.
 const SLACK: f64 = 3.0;
@@ -16,13 +17,45 @@ const SAMPLE_US: f64 = 500_000.0;
 pub struct Stated<'a> {
     /// What was measured.
     pub metric: &'a str,
-    /// How much.
-    pub value: f64,
+    /// How much as it stands there, and what turns that into the unit of the metric.
+    pub written: (f64, f64),
     /// Where it stands.
     pub place: &'a CellPlace,
 }
 
 impl Stated<'_> {
+    /// How much, in the unit of the metric.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        self.written.0 * self.written.1
+    }
+
+    /// A value of the same place, of repeats of the measurement, in the unit of the metric.
+    #[must_use]
+    pub fn of_repeat(&self, value: f64) -> Self {
+        Self {
+            metric: self.metric,
+            written: (significant(value / self.written.1), self.written.1),
+            place: self.place,
+        }
+    }
+
+    /// The unit that it is stated in.
+    fn unit(&self) -> &'static str {
+        let own = unit_of(self.metric);
+        let mut units = UNITS.iter().filter(|(unit, _)| *unit == own);
+        let named = units.find_map(|(_, units)| {
+            let is = |&&(_, size): &&(&str, f64)| size.to_bits() == self.written.1.to_bits();
+            units.iter().find(is)
+        });
+        named.map_or(own, |(unit, _)| *unit)
+    }
+
+    /// It as it is stated: "71 ms".
+    fn words(&self) -> String {
+        format!("{} {}", self.written.0, self.unit())
+    }
+
     fn error(&self, problem: String) -> ReferenceError {
         ReferenceError {
             file: self.place.file.clone(),
@@ -52,11 +85,15 @@ pub fn possible(metric: &str) -> (f64, f64, &'static str) {
 /// It is such a value.
 pub fn possibly(stated: &Stated<'_>) -> Result<(), ReferenceError> {
     let (low, high, unit) = possible(stated.metric);
-    let (metric, value) = (stated.metric, stated.value);
-    match (low..=high).contains(&value) {
+    match (low..=high).contains(&stated.value()) {
         true => Ok(()),
         false => Err(stated.error(format!(
-            "{value} is no possible value of {metric}: a drive has {low} to {high} {unit}"
+            "{} is no possible value of {}: a drive has {low} to {high} {unit}",
+            match stated.unit() == unit {
+                true => stated.written.0.to_string(),
+                false => stated.words(),
+            },
+            stated.metric
         ))),
     }
 }
@@ -73,15 +110,16 @@ pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError
     // Little's law: throughput times mean latency is the number of operations in flight,
     // which cannot be more than the job keeps.
     if let (Some(kiops), Some(latency)) = (find("kiops"), mean) {
-        let implied = kiops.value * latency.value / 1e3;
+        let implied = kiops.value() * latency.value() / 1e3;
         // Of operations that take longer than a sample of throughput, samples that saw none
         // are not counted.
-        let unseen = (latency.value / SAMPLE_US).max(1.0);
+        let unseen = (latency.value() / SAMPLE_US).max(1.0);
         if in_flight > 0 && implied > SLACK * in_flight as f64 * unseen {
             return Err(latency.error(format!(
-                "{} us at {} KIOPS would be {implied:.0} operations in flight, and the \
-                 experiment has {in_flight}: one of the two is in another unit",
-                latency.value, kiops.value
+                "{} at {} would be {implied:.0} operations in flight, and the experiment has \
+                 {in_flight}: one of the two is in another unit",
+                latency.words(),
+                kiops.words()
             )));
         }
     }
@@ -98,20 +136,25 @@ pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError
     // Markov's inequality: a share of 5 % above P95 makes the mean at least 5 % of it.
     for (percent, stated) in &shares {
         let Some(mean) = mean else { break };
-        let most = mean.value / (1.0 - percent / 100.0);
-        if stated.value > SLACK * most {
+        let most = mean.value() / (1.0 - percent / 100.0);
+        if stated.value() > SLACK * most {
             return Err(stated.error(format!(
-                "{} of {} us cannot be with a mean of {} us: one of the two is in another unit",
-                stated.metric, stated.value, mean.value
+                "{} of {} cannot be with a mean of {}: one of the two is in another unit",
+                stated.metric,
+                stated.words(),
+                mean.words()
             )));
         }
     }
     for pair in shares.windows(2) {
         let ((_, low), (_, high)) = (pair[0], pair[1]);
-        if low.value > SLACK * high.value {
+        if low.value() > SLACK * high.value() {
             return Err(high.error(format!(
-                "{} of {} us is less than {} of {} us: one of the two is in another unit",
-                high.metric, high.value, low.metric, low.value
+                "{} of {} is less than {} of {}: one of the two is in another unit",
+                high.metric,
+                high.words(),
+                low.metric,
+                low.words()
             )));
         }
     }
@@ -144,9 +187,10 @@ pub fn suspects<'a>(pairs: impl Iterator<Item = (Stated<'a>, f64)>) -> Vec<Strin
         let place = format!("{}:{}", first.place.file, first.place.line);
         Some(format!(
             "{place}: {many} of {count} values of `{column}` look like {unit}, and are taken for \
-             {own} of {metric}: here {}, and ours is {ours:.4}. Correct them, or name their unit \
-             (docs/experiments.md, published values)",
-            first.value
+             {} of {metric}: here {}, and ours is {ours:.4} {own}. Correct them, or name their \
+             unit (docs/experiments.md, published values)",
+            first.unit(),
+            first.written.0
         ))
     };
     of_columns.into_iter().filter_map(words).collect()
@@ -158,10 +202,11 @@ fn looks_like(stated: &Stated<'_>, ours: f64) -> Option<&'static str> {
     const APART: f64 = 100.0;
     let own = unit_of(stated.metric);
     let (_, units) = UNITS.iter().find(|(unit, _)| *unit == own)?;
-    let ratio = stated.value / ours;
+    let (written, stated_in) = stated.written;
+    let ratio = written / ours;
     let is = |&&(_, size): &&(&str, f64)| {
-        let off = ratio * size;
-        (size >= APART || size <= 1.0 / APART) && (1.0 / SLACK..=SLACK).contains(&off)
+        let (off, apart) = (ratio * size, size / stated_in);
+        (apart >= APART || apart <= 1.0 / APART) && (1.0 / SLACK..=SLACK).contains(&off)
     };
     (ratio.is_finite() && ratio > 0.0)
         .then(|| units.iter().find(is))

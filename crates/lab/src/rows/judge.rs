@@ -49,6 +49,9 @@ impl Bound {
     /// the worse it is. Not finite if something was not measured.
     #[must_use]
     pub fn excess(self, ours: f64, published: Option<f64>) -> f64 {
+        if !ours.is_finite() {
+            return f64::NAN;
+        }
         match self {
             Self::AtLeast(least) => least - ours,
             Self::AtMost(most) => ours - most,

@@ -325,9 +325,8 @@ impl Misfits {
     /// the list.
     ///
     /// A row of kind D has no bar of its own; it can be marked if its error is
-    /// beyond the 90th percentile that its group may have. Entries whose id does
-    /// not occur in `rows` are not reported: another part of the experiments was
-    /// run.
+    /// beyond the 90th percentile that its group may have. That there is no row or
+    /// statement of an entry is known of whole runs only.
     #[must_use = "what has to be changed should be reported"]
     pub fn apply(&self, rows: &mut [Row], scope: Scope) -> Vec<Outdated> {
         let mut outdated = Vec::new();
@@ -350,7 +349,7 @@ impl Misfits {
             if is_turned {
                 let misfit = entry.clone();
                 outdated.push(Outdated::OtherSide { misfit });
-            } else if same_id && !marked {
+            } else if same_id && !marked && (matched || scope.whole) {
                 outdated.push(Outdated::NotNeeded {
                     misfit: entry.clone(),
                     all_pass: matched,
@@ -411,8 +410,8 @@ fn mark(gap: &Gap, rows: &mut [Row], scope: Scope) -> Option<Outdated> {
             _ => {}
         }
     }
-    // A quick run leaves statements out.
-    let is_missing = same_id && !found && !scope.quick;
+    // A quick run leaves statements out, and those about a result may stand in another file.
+    let is_missing = same_id && !found && scope.whole && !scope.quick;
     outdated.or_else(|| is_missing.then(|| Outdated::NoStatement { gap: gap.clone() }))
 }
 

@@ -44,6 +44,10 @@ pub const UNIT_CHANGE: &str = "change";
 /// The unit of a relative error: 0.1 is 10 %.
 pub const UNIT_ERROR: &str = "error";
 
+/// Why what has no value does not pass.
+const NO_VALUE: &str =
+    "it has no value: something that it takes was not measured, or is divided by 0";
+
 /// What a published result obliges us to.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Kind {
@@ -146,7 +150,10 @@ pub struct Row {
     pub unit: String,
     /// The published value, if there is one.
     pub published: Option<f64>,
-    /// Where the published value stands: file, line and column of a table.
+    /// The published value as it stands there, and what turns that into the row's unit.
+    pub written: Option<(f64, f64)>,
+    /// Where the published value stands: file, line and column of a table, or metric of an
+    /// experiment file.
     pub published_in: Option<String>,
     /// Least and greatest of the authors' own repeats of the point.
     pub repeat_spread: Option<(f64, f64)>,
@@ -190,6 +197,7 @@ impl Row {
             metric: metric.0.to_owned(),
             unit: metric.1.to_owned(),
             published: None,
+            written: None,
             published_in: None,
             repeat_spread: None,
             ours,
@@ -241,10 +249,11 @@ impl Row {
         self
     }
 
-    /// Sets where the published value stands.
+    /// Sets where the published value stands, and how.
     #[must_use]
-    pub fn published_in(mut self, place: Option<String>) -> Self {
+    pub fn published_in(mut self, place: Option<String>, written: (f64, f64)) -> Self {
         self.published_in = place;
+        self.written = Some(written);
         self
     }
 
@@ -344,7 +353,11 @@ impl Row {
             (Standing::Input(why) | Standing::Shown(why), _) => Some(why.clone()),
             (Standing::CountedIn(id), _) => Some(format!("counted in {id}")),
             (Standing::Judged, Some(gap)) => Some(gap.cause.clone()),
-            (Standing::Judged, None) => self.misfit.clone(),
+            (Standing::Judged, None) => {
+                let has_none = self.pass == Some(false) && !self.ours.is_finite();
+                let unknown = has_none.then(|| NO_VALUE.to_owned());
+                self.misfit.clone().or(unknown)
+            }
         }
     }
 

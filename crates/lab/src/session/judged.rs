@@ -123,18 +123,13 @@ fn suspects(rows: &[Row]) -> Vec<String> {
     let placed = rows.iter().filter(|row| !row.is_statement());
     let placed = placed.filter_map(|row| {
         let place = row.published_in.as_deref().and_then(CellPlace::parse);
-        let here = || CellPlace {
-            file: row.id.clone(),
-            line: 0,
-            column: row.metric.clone(),
-        };
-        Some((row, row.published?, place.unwrap_or_else(here)))
+        Some((row, row.written?, place?))
     });
     let placed: Vec<_> = placed.collect();
-    let pairs = placed.iter().map(|(row, value, place)| {
+    let pairs = placed.iter().map(|(row, written, place)| {
         let stated = Stated {
             metric: &row.metric,
-            value: *value,
+            written: *written,
             place,
         };
         (stated, row.ours)

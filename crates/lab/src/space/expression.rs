@@ -140,6 +140,12 @@ impl Expression {
     pub(crate) fn value(&self, values: &[f64]) -> f64 {
         self.0.value(values)
     }
+
+    /// Its value if it and all of its parts have a finite one: nothing is known of the
+    /// larger of 1 and a number that was not measured.
+    pub(crate) fn known(&self, values: &[f64]) -> Option<f64> {
+        self.0.known(values)
+    }
 }
 
 impl Term {
@@ -150,6 +156,15 @@ impl Term {
             Self::Unary(apply, term) => apply(term.value(values)),
             Self::Binary(apply, terms) => apply(terms[0].value(values), terms[1].value(values)),
         }
+    }
+
+    fn known(&self, values: &[f64]) -> Option<f64> {
+        let value = match self {
+            Self::Number(_) | Self::Variable(_) => self.value(values),
+            Self::Unary(apply, term) => apply(term.known(values)?),
+            Self::Binary(apply, terms) => apply(terms[0].known(values)?, terms[1].known(values)?),
+        };
+        value.is_finite().then_some(value)
     }
 }
 

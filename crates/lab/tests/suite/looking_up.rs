@@ -51,6 +51,7 @@ fn a_point_has_the_spread_of_its_repeats() {
         found,
         Some(Published {
             value: 2056.19,
+            written: (2056.19, 1.0),
             spread: Some((1581.06, 2408.45)),
             place: place("confznspp/emulator", 45, "lat_p95_us")
         })
@@ -60,6 +61,7 @@ fn a_point_has_the_spread_of_its_repeats() {
         found,
         Some(Published {
             value: 1826.82,
+            written: (1826.82, 1.0),
             spread: Some((1581.06, 2408.45)),
             // The first of the repeats: the same measurements, counted once.
             place: place("confznspp/emulator", 45, "lat_p95_us")
@@ -74,6 +76,7 @@ fn a_point_measured_once_has_no_spread() {
         found,
         Some(Published {
             value: 1.92755,
+            written: (1.92755, 1.0),
             spread: None,
             place: place("confznspp/emulator", 55, "kiops")
         })
@@ -116,13 +119,14 @@ fn a_value_in_the_file_comes_first() {
     let found = references()
         .value(series, "write", &at(3), "kiops")
         .unwrap();
+    // With its line in the file.
+    let line = text.lines().position(|line| line.trim() == "value = 7");
+    let found = found.unwrap();
+    assert_eq!((found.value, found.spread), (7.0, Some((7.0, 8.0))));
+    let place = found.place.unwrap();
     assert_eq!(
-        found,
-        Some(Published {
-            value: 7.0,
-            spread: Some((7.0, 8.0)),
-            place: None
-        })
+        (Some(place.line), place.column.as_str()),
+        (line.map(|line| line + 1), "kiops")
     );
 }
 
@@ -244,6 +248,7 @@ fn the_drive_alone_was_measured_three_times() {
     let found = references().value(&experiment.series[0], "write alone", &at(1), "kiops");
     let expected = Published {
         value: 68.1944,
+        written: (68.1944, 1.0),
         spread: Some((61.0021, 68.1944)),
         place: place("zn540/management_interference", 9, "kiops"),
     };

@@ -29,6 +29,8 @@ pub struct Measurement {
     pub metric: String,
     /// The measured value.
     pub value: f64,
+    /// The value as it stands at its place, and what turns that into `value`.
+    pub written: (f64, f64),
     /// Least and greatest of the repeats of the measurement.
     pub spread: Option<(f64, f64)>,
 }
@@ -39,7 +41,7 @@ impl Measurement {
         Stated {
             // Of a job file, the direction stands before it.
             metric: self.metric.rsplit(' ').next().unwrap_or_default(),
-            value: self.value,
+            written: self.written,
             place: &self.place,
         }
     }
@@ -312,15 +314,15 @@ impl Data {
                     continue;
                 };
                 let place = self.place(series, &compare.job, x, metric, file)?;
-                let (least, most) = published
-                    .spread
-                    .unwrap_or((published.value, published.value));
-                for value in [published.value, least, most] {
-                    plausible::possibly(&Stated {
-                        metric,
-                        value,
-                        place: &place,
-                    })?;
+                let stated = Stated {
+                    metric,
+                    written: published.written,
+                    place: &place,
+                };
+                plausible::possibly(&stated)?;
+                if let Some((least, most)) = published.spread {
+                    plausible::possibly(&stated.of_repeat(least))?;
+                    plausible::possibly(&stated.of_repeat(most))?;
                 }
                 self.measurements.push(Measurement {
                     place,
@@ -330,6 +332,7 @@ impl Data {
                     job: compare.job.clone(),
                     metric: metric.clone(),
                     value: published.value,
+                    written: published.written,
                     spread: published.spread.map(|(a, b)| (a.min(b), a.max(b))),
                 });
             }
@@ -355,9 +358,9 @@ impl Data {
         let stated = series
             .points
             .iter()
-            .any(|point| point.x == x.text && point.metric == metric);
-        if stated {
-            return Ok(in_file());
+            .find(|point| point.x == x.text && point.metric == metric);
+        if let Some(point) = stated {
+            return Ok(point.place.clone());
         }
         let place = self.references.place(series, job, x, metric)?;
         Ok(place.unwrap_or_else(in_file))

@@ -253,7 +253,6 @@ impl Reader<'_> {
             if count.is_none_or(|count| count <= 0.0) {
                 continue;
             }
-            let us = |ns: f64| ns / 1e3;
             let total = of.pointer(&format!("/lat_ns/percentile/{P95}"));
             let completion = of.pointer(&format!("/clat_ns/percentile/{P95}"));
             let p95 = match total {
@@ -277,15 +276,18 @@ impl Reader<'_> {
                     ));
                     continue;
                 };
-                let number = match value.as_f64() {
-                    Some(number) => us(number),
+                // Of ns, and of operations per second.
+                let written = match value.as_f64() {
+                    Some(number) => (number, 1e-3),
                     None => return Err(wrong(&place, format!("{value} is not a number"))),
                 };
-                plausible::possibly(&Stated {
+                let stated = Stated {
                     metric: what.metric(),
-                    value: number,
+                    written,
                     place: &place,
-                })?;
+                };
+                plausible::possibly(&stated)?;
+                let value = stated.value();
                 self.wanted.push(Wanted {
                     entry,
                     direction,
@@ -298,7 +300,8 @@ impl Reader<'_> {
                     x: (entry + 1).to_string(),
                     job: name.clone(),
                     metric: format!("{key} {}", what.metric()),
-                    value: number,
+                    value,
+                    written,
                     spread: None,
                 });
             }

@@ -21,8 +21,8 @@ use zonelab_lab::run::{Point, RunError};
 use zonelab_lab::settings::{DRIVE, Settings};
 
 use crate::sweep::{
-    Adaptive, BUDGET, Cost, Key, Knob, Line, MAX_KEYS, OBJECTIVES, Objective, ObjectiveSpec, Pack,
-    Read, Run, Sample, cost, gather_value, grid_size, measured,
+    self, Adaptive, BUDGET, Cost, Key, Knob, Line, MAX_KEYS, OBJECTIVES, Objective, ObjectiveSpec,
+    Pack, Read, Run, Sample, cost, gather_value, grid_size, measured,
 };
 
 pub use report::{Outcome, Row};
@@ -237,7 +237,9 @@ impl Search {
         configuration: &serde_json::Value,
     ) -> Outcome {
         let evaluations = lines.iter().map(|line| self.evaluation(pack, line));
-        Outcome::of(self, &evaluations.collect::<Vec<_>>(), configuration)
+        let warnings = sweep::warnings(pack, lines);
+        let evaluations = evaluations.collect::<Vec<_>>();
+        Outcome::of(self, &evaluations, configuration, warnings)
     }
 
     fn evaluation<'l>(&self, pack: &'l Pack, line: &'l Line) -> Evaluation<'l> {

@@ -58,6 +58,8 @@ mod page;
 pub(crate) mod pareto;
 mod store;
 mod summary;
+
+pub(crate) use summary::warnings;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use zonelab_host::stats::OpKind;
 use zonelab_lab::idle::{LEAST_SHARE, plural, why};
+use zonelab_lab::library;
 use zonelab_lab::metrics::unit_of;
 use zonelab_lab::run::Point;
 use zonelab_lab::space::Goal;
@@ -71,7 +72,7 @@ pub(super) fn json(
         "objectives": aims,
         "points": standings,
     });
-    let warnings = idle(pack, lines);
+    let warnings = warnings(pack, lines);
     if !warnings.is_empty() {
         value["warnings"] = json!(warnings);
     }
@@ -120,10 +121,36 @@ pub(super) fn text(
             why_failed(first)
         ));
     }
-    for warning in idle(pack, lines) {
+    for warning in warnings(pack, lines) {
         text.push_str(&format!("warning: {warning}\n"));
     }
     Ok(text)
+}
+
+/// What a reader of the values must know, in words.
+pub(crate) fn warnings(pack: &Pack, lines: &[Line]) -> Vec<String> {
+    idle(pack, lines)
+        .into_iter()
+        .chain(unjudged(pack))
+        .collect()
+}
+
+/// Statements of a user's experiment, which are about one setting.
+fn unjudged(pack: &Pack) -> Option<String> {
+    let is_own = library::text(&pack.experiment).is_none();
+    let points = pack.points_of(0).ok().filter(|_| is_own)?;
+    let checks = &points.first()?.experiment().checks;
+    let first = checks.first()?;
+    Some(format!(
+        "{} of {} are not judged here, the first of them \"{}\": `zonelab run` judges them, at \
+         the settings of a point",
+        match checks.len() {
+            1 => "1 statement ([[check]])".to_owned(),
+            many => format!("{many} statements ([[check]])"),
+        },
+        pack.experiment,
+        first.says
+    ))
 }
 
 /// Jobs of which more than a few operations did nothing, and in how many runs.

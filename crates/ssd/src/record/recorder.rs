@@ -132,10 +132,11 @@ impl Recorder {
     }
 
     /// The lives of the slowest commands, if only they are recorded and there are so many records
-    /// that the others should go.
+    /// that the others should go: not for the room of what is not kept any more.
     pub(super) fn lives_if_full(&self, now: Nanos, spans: usize) -> Option<Times> {
         let many = spans.max(self.commands.records.len());
-        if !self.limits.only_slowest || many < self.prune_at {
+        let is_full = self.complete_until.is_some();
+        if !self.limits.only_slowest || is_full || many < self.prune_at {
             return None;
         }
         let in_flight = self.in_flight.iter().flatten();
@@ -383,5 +384,28 @@ impl Recorder {
             complete_until: self.complete_until,
             slowest: self.slowest.into_records(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// To look through all of them at each command took minutes of a run at one time.
+    #[test]
+    fn what_is_full_is_not_looked_through_for_room() {
+        let full = 1 << 12;
+        let limits = RecordLimits {
+            zone_changes: 0,
+            activity: full,
+            from: Nanos::ZERO,
+            until: Nanos::MAX,
+            slowest: crate::record::SlowestOf::both(1),
+            only_slowest: true,
+        };
+        let mut recorder = Recorder::new(&limits, false, false);
+        assert!(recorder.lives_if_full(Nanos::ZERO, full).is_some());
+        recorder.close(Nanos::ZERO);
+        assert!(recorder.lives_if_full(Nanos::ZERO, full).is_none());
     }
 }

@@ -3,7 +3,7 @@
 //! Throughput and mean latency agree if they are the same within a tolerance,
 //! by default 3 %. Percentiles may differ by that and by what the way to one of
 //! the devices adds: what an empty command takes longer there, which is measured
-//! before the first job ([`empty_commands`]).
+//! before the first job ([`empty_commands`]). In virtual time there is no such way.
 //!
 //! A verdict takes into account how well a value is known. Throughput and means
 //! have intervals of confidence by batch means
@@ -137,7 +137,12 @@ impl Agreement {
                 ));
             }
         }
-        let way = way_between([&sides[0].empty, &sides[1].empty]);
+        // In virtual time an empty command takes what the drive itself does.
+        let has_way = sides.iter().any(|side| side.lateness.is_some());
+        let way = match has_way {
+            true => way_between([&sides[0].empty, &sides[1].empty]),
+            false => [0.0; 2],
+        };
         let lines = first.iter().zip(second);
         let lines = lines.flat_map(|(a, b)| lines_of([a, b], tolerance, way));
         Ok(Self {
@@ -153,6 +158,15 @@ impl Agreement {
     pub fn is_agreed(&self) -> bool {
         let not = [Verdict::Differs, Verdict::Unjudged].map(|of| self.count(of));
         self.count(Verdict::Agrees) > 0 && not == [0, 0]
+    }
+
+    /// The greatest difference that was tolerated of what agrees.
+    #[must_use]
+    pub fn agrees_within(&self) -> f64 {
+        let agreed = self.lines.iter();
+        let agreed = agreed.filter(|line| line.verdict == Verdict::Agrees);
+        let shares = agreed.flat_map(|line| line.tolerated);
+        shares.map(f64::abs).fold(self.tolerance, f64::max)
     }
 
     /// Lines of that verdict.

@@ -89,7 +89,7 @@ impl Agreement {
             text,
             "{agree} agree within {}, {differ} differ, {undecided} undecided (a longer run \
              would tell)",
-            percent(self.tolerance)
+            percent(self.agrees_within())
         );
         if unjudged > 0 {
             let _ = writeln!(

@@ -158,3 +158,30 @@ fn percentiles_are_known_by_their_ranks() {
     assert_eq!(Estimated::of_rank(&all, 99.905, 1.0), None);
     assert_eq!(Estimated::of_rank(&Latency::new(), 50.0, 1.0), None);
 }
+
+#[test]
+fn what_agrees_is_said_to_do_so_within_what_was_tolerated() {
+    let first = Some(known(100.0, 99.9, 100.1));
+    let second = Some(known(106.0, 105.9, 106.1));
+    let side = || Side {
+        device: "drive".to_owned(),
+        empty: latencies([1]),
+        lateness: None,
+    };
+    let agreement = Agreement {
+        sides: [side(), side()],
+        tolerance: 0.03,
+        lines: vec![
+            line([first, second], Metric::Percentile(99.0), [-6.1, 6.1]),
+            line([first, second], Metric::Percentile(99.9), [-9.0, 9.0]),
+            line(
+                [first, Some(known(300.0, 299.0, 301.0))],
+                Metric::Percentile(50.0),
+                [-20.0, 20.0],
+            ),
+        ],
+    };
+    assert!((agreement.agrees_within() - 0.12).abs() < 1e-12);
+    let text = agreement.to_text(&zonelab_lab::table::Style::default());
+    assert!(text.contains("2 agree within 12 %, 1 differ"), "{text}");
+}

@@ -67,6 +67,8 @@ impl WorkloadJob {
             self.result.errors += u64::from(!self.result.is_timeless);
             self.result.is_timeless = true;
             self.stopping = true;
+            // Time stands still for all of them.
+            self.shared.stop.stop();
         }
     }
 

@@ -20,7 +20,7 @@ use crate::workload::zone_table::{JobId, SharedZones};
 /// Operations that a job without a bound on their number or bytes may begin at one
 /// time. One that goes on, on a host without costs with reads of what was never
 /// written, would keep virtual time from ever going on: it ends with an error.
-pub const AT_ONCE: u32 = 1 << 20;
+pub const AT_ONCE: u32 = 1 << 17;
 
 /// What a job shares with others.
 #[derive(Clone, Debug, Default)]

@@ -193,7 +193,8 @@ fn a_measurement_in_several_figures_counts_in_the_first() {
     let mut shown = placed("C1", "kiops", "a.csv:3, kiops").shown("because");
     shown.id = "C0".to_owned();
     rows.insert(0, shown);
-    let mut emulated = throughput(100.0, 1.0).published_in(rows[3].published_in.clone());
+    let mut emulated =
+        throughput(100.0, 1.0).published_in(rows[3].published_in.clone(), (1.0, 1.0));
     emulated.id = "E1".to_owned();
     rows.insert(1, emulated.judged());
     count_once(&mut rows);

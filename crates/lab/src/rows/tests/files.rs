@@ -12,7 +12,7 @@ fn sample() -> Vec<Row> {
     let mut full = p95(2056.19, 2100.0 / 3.0, 690.0, 710.0)
         .of_job("write")
         .at("zone size [KiB]", 7.0, "7KiB")
-        .published_in(Some("emulator.csv:3, p95_us".to_owned()))
+        .published_in(Some("emulator.csv:3, p95_us".to_owned()), (1.0, 1.0))
         .repeats(Some((1581.061, 2408.45)))
         .judged();
     full.misfit = Some("said \"why\", at length".to_owned());

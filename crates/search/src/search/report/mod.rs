@@ -49,6 +49,7 @@ impl Outcome {
         search: &Search,
         evaluations: &[Evaluation<'_>],
         configuration: &serde_json::Value,
+        warnings: Vec<String>,
     ) -> Self {
         let rows = rows(search, evaluations);
         let json = files::json(search, evaluations, &rows, configuration);
@@ -65,7 +66,7 @@ impl Outcome {
                 .map(|one| (one.label.clone(), one.values.clone()))
                 .collect(),
             summary: summary(search, &sorted),
-            notes: notes(search, &sorted),
+            notes: warnings.into_iter().chain(notes(search, &sorted)).collect(),
             rows: sorted,
         };
         outcome.files = vec![
