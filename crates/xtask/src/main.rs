@@ -24,7 +24,7 @@ mod tools;
 mod verdicts;
 mod web;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
@@ -135,7 +135,9 @@ fn main() -> ExitCode {
 
 /// The directory of the workspace.
 fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Cargo says it at run time, too: a program that was compiled elsewhere knows another place.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let here = here.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     here.ancestors()
         .nth(2)
         .expect("this crate lies two levels down")
