@@ -39,12 +39,22 @@ fn ended_early(finished: &[Finished]) -> Vec<String> {
         .collect()
 }
 
+/// Warnings that the terminal shows of several experiments; the results have all.
+const WARNINGS_SHOWN: usize = 2;
+
 /// What is said of jobs: those that failed, if any did, those that ended early, and warnings.
 pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> (bool, Vec<String>) {
     let failures = failures(finished);
-    let warnings = warnings.iter().map(|of| format!("warning: {of}"));
     let failed = !failures.is_empty();
     let said = failures.into_iter().chain(ended_early(finished));
+    let shown = match finished {
+        [_] => warnings.len(),
+        _ => WARNINGS_SHOWN,
+    };
+    let more = warnings.len().saturating_sub(shown);
+    let rest = (more > 0).then(|| format!("{more} more warnings are in summary.md and the report"));
+    let warnings = warnings.iter().take(shown);
+    let warnings = warnings.map(|of| format!("warning: {of}")).chain(rest);
     (failed, said.chain(warnings).collect())
 }
 
