@@ -128,6 +128,15 @@ pub struct Line {
     pub runs: Vec<Run>,
 }
 
+impl Line {
+    /// What each job of each run measured.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = (&Run, &JobRun)> {
+        self.runs
+            .iter()
+            .flat_map(|run| run.jobs.iter().map(move |job| (run, job)))
+    }
+}
+
 /// How a task ended.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -134,11 +134,7 @@ fn metrics(pack: &Pack, lines: &[Line]) -> (Vec<Column>, usize) {
         let Some(task) = pack.task(line.index) else {
             continue;
         };
-        for (run, job) in line
-            .runs
-            .iter()
-            .flat_map(|run| run.jobs.iter().map(move |job| (run, job)))
-        {
+        for (run, job) in line.jobs() {
             for (metric, value) in job.metrics.iter().filter(|(metric, _)| is_wanted(metric)) {
                 // In the order of their numbers, of which none is negative.
                 let x = (run.x_number.to_bits(), &*run.x);

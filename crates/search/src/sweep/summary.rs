@@ -215,11 +215,7 @@ fn measured_text(pack: &Pack, lines: &[Line], all: bool, style: &Style) -> Strin
         let Some(task) = pack.task(line.index) else {
             continue;
         };
-        for (run, job) in line
-            .runs
-            .iter()
-            .flat_map(|run| run.jobs.iter().map(move |job| (run, job)))
-        {
+        for (run, job) in line.jobs() {
             let place = (task.point, &*run.series, &*run.x, &*job.name);
             let of_place = found.entry(place).or_default();
             if of_place.is_empty() {
