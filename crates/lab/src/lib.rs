@@ -3,7 +3,6 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`mod@bench`] | our own speed |
 //! | [`experiment`] | experiment files |
 //! | [`library`] | the experiments that are built in |
 //! | [`catalogue`] | the results that are to be reproduced, and what is missing |
@@ -34,10 +33,8 @@
 //! | [`bundle`] | results with everything that they were made from, in one file |
 //!
 //! For `wasm32-unknown-unknown` there is all that experiments in virtual time need. What needs
-//! threads, devices or large libraries is left out: `bench`, `bundle` and jobs over PCIe.
+//! threads, devices or large libraries is left out: `bundle` and jobs over PCIe.
 
-#[cfg(not(target_family = "wasm"))]
-pub mod bench;
 #[cfg(not(target_family = "wasm"))]
 pub mod bundle;
 pub mod catalogue;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::steps::{Step, installing};
-use crate::tiers::{PROFILE, built, the_program};
+use crate::tiers::{built, the_program};
 use crate::{made, root, target};
 
 /// What installs Python with virtual environments, on Debian.
@@ -85,8 +85,6 @@ fn plan(present: Present, install: bool) -> Vec<Step> {
     let interpreter = interpreter.to_string_lossy();
     let mut package = pip();
     package.args(["--no-deps", "."]);
-    // As a user installs it, but that what takes long to optimise and little to run is not.
-    package.env("MATURIN_PEP517_ARGS", format!("--profile {PROFILE}"));
     let mut tests = program("python");
     tests.args(["-m", "pytest"]);
     tests.env("ZONELAB", built());

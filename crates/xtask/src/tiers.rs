@@ -277,14 +277,11 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
     steps
 }
 
-/// The profile with which the program and the Python package are compiled for tests.
-pub(crate) const PROFILE: &str = "program";
-
 /// The step that builds the program for tests that run it: one for all tiers, since each set of
 /// features would build it anew. For the same reason it is built together with the library of the
 /// Python package, which is no more than that needs alone but for the library itself.
 pub(crate) fn the_program() -> Step {
-    let words = ["build", "--quiet", "--profile", PROFILE];
+    let words = ["build", "--quiet", "--release"];
     let packages = ["--package", "zonelab-cli", "--package", "zonelab-python"];
     Step::cargo(
         "zonelab",
@@ -294,7 +291,7 @@ pub(crate) fn the_program() -> Step {
 
 /// Where it is then.
 pub(crate) fn built() -> PathBuf {
-    target().join(PROFILE).join("zonelab")
+    target().join("release").join("zonelab")
 }
 
 /// The steps of the tier `agreement`.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use zonelab_lab::bench::{AllocationCase, DriveWear, PreparedAllocation};
+use zonelab_bench::{AllocationCase, DriveWear, PreparedAllocation};
 use zonelab_lab::table::{Cell, Column, Table};
 
 use super::{Args, timed};

@@ -5,8 +5,8 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use serde_json::json;
+use zonelab_bench::{RingCase, RingLoad, RingRig, ring_cases};
 use zonelab_driver::DriverError;
-use zonelab_lab::bench::{RingCase, RingLoad, RingRig, ring_cases};
 use zonelab_lab::table::{Cell, Column, Table};
 
 use super::live::Cores;

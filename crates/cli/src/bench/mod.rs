@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use zonelab_lab::bench::{self, Case, Ran};
+use zonelab_bench::{Case, Ran};
 use zonelab_lab::table::{Cell, Column, Table};
 
 use crate::console;
@@ -58,11 +58,11 @@ struct Row {
 /// No case has that name.
 pub(crate) fn bench(args: &Args) -> Result<Exit, Failure> {
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only));
-    let mut cases = bench::cases();
+    let mut cases = zonelab_bench::cases();
     cases.retain(|case| wanted(&case.name));
-    let schedulers = bench::scheduler_cases();
+    let schedulers = zonelab_bench::scheduler_cases();
     let schedulers: Vec<_> = schedulers.iter().filter(|case| wanted(case.name)).collect();
-    let allocations = bench::allocation_cases();
+    let allocations = zonelab_bench::allocation_cases();
     let allocations: Vec<_> = allocations
         .iter()
         .filter(|case| wanted(case.name))
@@ -213,9 +213,9 @@ impl Results {
 }
 
 fn unknown(only: &str) -> Failure {
-    let cases = bench::cases().into_iter().map(|case| case.name);
-    let schedulers = bench::scheduler_cases().map(|case| case.name.to_owned());
-    let allocations = bench::allocation_cases().map(|case| case.name.to_owned());
+    let cases = zonelab_bench::cases().into_iter().map(|case| case.name);
+    let schedulers = zonelab_bench::scheduler_cases().map(|case| case.name.to_owned());
+    let allocations = zonelab_bench::allocation_cases().map(|case| case.name.to_owned());
     let names: Vec<String> = cases
         .chain(schedulers)
         .chain(allocations)
@@ -250,7 +250,7 @@ fn measure(case: &Case, args: &Args) -> Row {
             let prepared = plain.prepare(args.operations);
             best_plain = best_plain.min(timed(|| prepared.run()).0);
         }
-        let (time, checksum) = timed(|| bench::yardstick(args.operations, 32));
+        let (time, checksum) = timed(|| zonelab_bench::yardstick(args.operations, 32));
         assert_ne!(checksum, 0, "the yardstick ran");
         best_yardstick = best_yardstick.min(time);
     }

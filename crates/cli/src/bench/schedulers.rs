@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use zonelab_lab::bench::{SchedulerCase, scheduler_specs};
+use zonelab_bench::{SchedulerCase, scheduler_specs};
 use zonelab_lab::table::{Cell, Column, Table};
 
 use super::{Args, timed};

@@ -37,7 +37,6 @@ const CLOCKS: &[&str] = &[
     "crates/device/src/clock.rs",
     "crates/target/src/server/clock.rs",
     "crates/cli/src/bench",
-    "crates/lab/src/bench",
     "crates/live/src/http/deadline.rs",
     "crates/xtask/src/steps.rs",
     "tests/guest/tests/cases/crew.rs",

@@ -3,7 +3,7 @@
 //! criterion's statistics; the elements of half a drive are one iteration.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use zonelab_lab::bench::{DriveWear, allocation_cases};
+use zonelab_bench::{DriveWear, allocation_cases};
 
 const ELEMENTS: u32 = 100_000;
 

@@ -1,9 +1,9 @@
 //! `cargo bench`: simulated operations per second, end to end, beside the
-//! yardstick (see `zonelab_lab::bench`). The same cases as `zonelab bench`,
+//! yardstick (see `zonelab_bench`). The same cases as `zonelab bench`,
 //! with criterion's statistics; a run of a case is one iteration.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use zonelab_lab::bench::{cases, yardstick};
+use zonelab_bench::{cases, yardstick};
 
 /// Operations of one iteration.
 const OPERATIONS: u64 = 50_000;
