@@ -2,9 +2,13 @@
 //!
 //! The classes are Python's, so that they can be `ValueError` or `OSError` as well.
 
+use std::ffi::CString;
+
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::{PyErr, import_exception};
 use zonelab_config::{Errors, Place, Problem};
+use zonelab_device::{DeviceInfo, NamespaceId};
 use zonelab_lab::published::LookupError;
 use zonelab_lab::run::RunError;
 use zonelab_lab::session::SessionError;
@@ -34,6 +38,18 @@ pub(crate) fn environment(message: impl ToString) -> PyErr {
 /// An operation of a device that failed.
 pub(crate) fn device(message: impl ToString) -> PyErr {
     DeviceError::new_err(message.to_string())
+}
+
+/// The namespace that is named, or the only one.
+pub(crate) fn chosen(info: &DeviceInfo, nsid: Option<u32>) -> PyResult<NamespaceId> {
+    let chosen = info.choose(nsid.map(NamespaceId));
+    chosen.map_err(|why| usage(format!("{why}: nsid=1 names the first")))
+}
+
+/// Something that does not end a run, but that its caller should know.
+pub(crate) fn warn(py: Python<'_>, message: impl ToString) -> PyResult<()> {
+    let message = CString::new(message.to_string())?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)
 }
 
 /// A policy that has no place in a drive, or gave an answer that is none.
@@ -68,6 +84,15 @@ fn parts(problem: &Problem) -> (String, Option<usize>, String, String, String) {
     (file, line, key, what, valid)
 }
 
+/// Why a point has no result.
+fn of_run(error: &RunError) -> PyErr {
+    match error {
+        RunError::Invalid(errors) => of_input(errors),
+        RunError::Unfit(_) => invalid(error),
+        RunError::Lost(_) => device(error),
+    }
+}
+
 /// What fails with an exception.
 pub(crate) trait OrRaise<T> {
     /// The value, or an exception in place of the error.
@@ -82,10 +107,7 @@ impl<T> OrRaise<T> for Result<T, Errors> {
 
 impl<T> OrRaise<T> for Result<T, RunError> {
     fn or_raise(self) -> PyResult<T> {
-        self.map_err(|error| match &error {
-            RunError::Invalid(errors) => of_input(errors),
-            RunError::Unfit { .. } => invalid(&error),
-        })
+        self.map_err(|error| of_run(&error))
     }
 }
 
@@ -100,7 +122,7 @@ impl<T> OrRaise<T> for Result<T, SessionError> {
         self.map_err(|error| match error {
             SessionError::Usage(message) => usage(message),
             SessionError::Invalid(errors) => of_input(&errors),
-            SessionError::Run(RunError::Invalid(errors)) => of_input(&errors),
+            SessionError::Run(error) => of_run(&error),
             other => invalid(other),
         })
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use zonelab_config::Override;
-use zonelab_device::NamespaceId;
 use zonelab_fronts::fio::{self, Report, RunSettings};
 use zonelab_fronts::kv::{self, Alone, Way};
 use zonelab_host::StopSignal;
@@ -83,9 +82,13 @@ impl JobReport {
 /// `jobs` is the path of a job file or its text, `device` a drive as `Profile` takes it.
 /// `full_zones` is the first zone that is full before any job, and the first that is not.
 /// `host_stack` is the storage stack of the host, by name; without it, the host takes no
-/// time.
+/// time. `nsid` is the namespace; a drive that has one needs none. What of the file has no
+/// meaning here, and jobs that did nothing, are Python warnings.
 #[pyfunction]
-#[pyo3(name = "fio", signature = (jobs, device, *, set = None, seed = 1, full_zones = None, host_stack = None))]
+#[pyo3(name = "fio", signature = (
+    jobs, device, *, set = None, seed = 1, full_zones = None, host_stack = None, nsid = None
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn run_fio(
     py: Python<'_>,
     jobs: &Bound<'_, PyAny>,
@@ -94,13 +97,17 @@ pub(crate) fn run_fio(
     seed: u64,
     full_zones: Option<(u32, u32)>,
     host_stack: Option<&str>,
+    nsid: Option<u32>,
 ) -> PyResult<JobReport> {
     let profile = Profile::from_any(device, &overrides(set)?)?;
     let (name, text) = job_text(jobs)?;
     let file = job_file(&name, &text)?;
-    let nsid = NamespaceId::FIRST;
     let info = Drive::info_of(&profile.config);
+    let nsid = errors::chosen(&info, nsid)?;
     let plan = file.plan_on(&info, nsid, seed).or_raise()?;
+    for problem in file.warnings.iter().chain(&plan.warnings) {
+        errors::warn(py, problem)?;
+    }
     let costs = costs(host_stack)?;
     let work = |watch: &Watch| {
         let settings = RunSettings {
@@ -118,6 +125,11 @@ pub(crate) fn run_fio(
     let run = ALONE.run(py, work)?;
     let run = run.map_err(|what| errors::invalid(format!("{device}: {what}")))?;
     let report = Report::new(&file, &plan, &run, device, seed);
+    for entry in &report.entries {
+        for warning in entry.warnings() {
+            errors::warn(py, format!("job {}: {warning}", entry.job.name))?;
+        }
+    }
     Ok(JobReport {
         json: fio::to_json(&report),
         text: fio::to_text(&report),
@@ -179,9 +191,11 @@ fn costs(stack: Option<&str>) -> PyResult<HostCosts> {
 /// Runs a key-value workload on an emulated drive in virtual time.
 ///
 /// `device` and `set` are a drive as `Profile` takes it, `workload_set` keys of `[job.kv]` in
-/// experiments.
+/// experiments. `nsid` is the namespace; a drive that has one needs none.
 #[pyfunction]
-#[pyo3(name = "kv", signature = (workload, device, *, set = None, workload_set = None, seed = 1))]
+#[pyo3(name = "kv", signature = (
+    workload, device, *, set = None, workload_set = None, seed = 1, nsid = None
+))]
 pub(crate) fn run_kv(
     py: Python<'_>,
     workload: &str,
@@ -189,14 +203,16 @@ pub(crate) fn run_kv(
     set: Option<&Bound<'_, PyAny>>,
     workload_set: Option<&Bound<'_, PyAny>>,
     seed: u64,
+    nsid: Option<u32>,
 ) -> PyResult<JobReport> {
     let profile = Profile::from_any(device, &overrides(set)?)?;
     let settings: Vec<Override> = overrides(workload_set)?;
-    let template = KvTemplate::named(workload, &settings).or_raise()?;
+    let mut template = KvTemplate::named(workload, &settings).or_raise()?;
     let name = profile.config.name.clone();
     let unfit = |what: String| errors::invalid(format!("{name}: {what}"));
     let keeps_data = profile.config.data == DataStore::Memory;
     let info = Drive::info_of(&profile.config);
+    template.setup.files.namespace = errors::chosen(&info, nsid)?;
     template.check(&info, keeps_data).map_err(unfit)?;
     let work = |watch: &Watch| kv_report(&profile, &template, seed, watch);
     match ALONE.run(py, work)? {

@@ -1,5 +1,6 @@
 //! What experiments measured.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use pyo3::prelude::*;
@@ -251,16 +252,7 @@ impl Results {
             (Some(_), Some(_)) => Err(errors::usage(format!(
                 "{metric}: more than one job at a point measured it: say which series, x and job"
             ))),
-            (None, _) => {
-                let names = all
-                    .iter()
-                    .flat_map(|(_, of)| of.metrics.values.keys().copied());
-                let near = zonelab_config::nearest(metric, names);
-                let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                Err(errors::usage(format!(
-                    "{metric}: no such job at such a point has it{hint}"
-                )))
-            }
+            (None, _) => Err(errors::usage(no_value(metric, &all))),
         }
     }
 
@@ -362,6 +354,30 @@ impl Results {
 }
 
 /// What the other crates write as JSON is JSON.
+/// Why no point has the value that was asked for: who measured such a thing, or what is like it.
+fn no_value(metric: &str, all: &[(At<'_>, &JobMeasured)]) -> String {
+    let measured = |of: &JobMeasured| of.metrics.get(metric).is_some();
+    let who: BTreeSet<String> = all
+        .iter()
+        .filter(|(_, of)| measured(of))
+        .map(|(at, of)| format!("job={:?} of series={:?}", of.name, at.result.series))
+        .collect();
+    if !who.is_empty() {
+        let who: Vec<String> = who.into_iter().collect();
+        return format!(
+            "{metric}: no such job at such a point measured it, but {} did",
+            who.join(", ")
+        );
+    }
+    let names = all
+        .iter()
+        .flat_map(|(_, of)| of.metrics.values.keys().copied());
+    match zonelab_config::nearest(metric, names) {
+        Some(near) => format!("{metric}: no job measured it; did you mean {near}?"),
+        None => format!("{metric}: no job measured it"),
+    }
+}
+
 fn parsed(text: &str) -> PyResult<Json> {
     serde_json::from_str(text).map_err(errors::invalid)
 }

@@ -6,8 +6,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use zonelab_device::{
-    Command, Completion as Completed, Device, DeviceInfo, DeviceQueue, Lba, Modelled, Nanos,
-    QueuePair, Tag,
+    Command, Completion as Completed, Device, DeviceInfo, DeviceQueue, Lba, Modelled, NamespaceId,
+    Nanos, QueuePair, Tag,
 };
 use zonelab_ftl::{FormatSettings, FtlDevice, FtlSettings, Start};
 use zonelab_host::{CoreId, Job, NextWake, Reactor, Rng, StopSignal, VirtualClock};
@@ -49,6 +49,7 @@ struct Record {
 
 /// A workload.
 struct PyJob {
+    nsid: NamespaceId,
     /// The `send` of its generator.
     send: Py<PyAny>,
     /// What it waits for; None: it has not begun.
@@ -219,7 +220,7 @@ impl PyJob {
             self.under_way.push(None);
             (self.under_way.len() - 1) as u32
         });
-        let command = Command::new(kind.op(Lba(lba), nlb));
+        let command = Command::on(self.nsid, kind.op(Lba(lba), nlb));
         let taken = queue.submit(command, Tag(place), None);
         taken.map_err(errors::device)?;
         self.under_way[place as usize] = Some(UnderWay {
@@ -242,6 +243,7 @@ struct Setting {
     seed: u64,
     depth: u32,
     full_zones: u32,
+    nsid: Option<u32>,
 }
 
 /// Runs workloads on a drive until all have ended, and gives what completed.
@@ -252,13 +254,14 @@ struct Setting {
 /// commands, `(op, lba, nbytes)` or a list of them, and is sent the list of completions
 /// when there are some; or a time to wait for, at most until something completes. With
 /// `ftl`, workloads see blocks without zones through the flash translation layer.
-/// `full_zones` zones are full before.
+/// `full_zones` zones are full before. `nsid` is the namespace that workloads see; a drive that
+/// has one needs none.
 ///
 /// Returns the completions as a table, and the totals of the drive.
 #[pyfunction]
 #[pyo3(signature = (
     profile, workloads, *, set = None, policies = None, ftl = false, depth = 256, seed = 1,
-    full_zones = 0
+    full_zones = 0, nsid = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn simulate<'py>(
@@ -271,6 +274,7 @@ pub(crate) fn simulate<'py>(
     depth: u32,
     seed: u64,
     full_zones: u32,
+    nsid: Option<u32>,
 ) -> PyResult<(Frame, Bound<'py, PyAny>)> {
     let profile = Profile::from_any(profile, &overrides(set)?)?;
     let raised = Raised::default();
@@ -282,6 +286,7 @@ pub(crate) fn simulate<'py>(
         seed,
         depth: depth.max(1),
         full_zones,
+        nsid,
     };
     let workloads: Vec<Py<PyAny>> = match workloads.getattr_opt("send")? {
         Some(_) => vec![workloads.clone().unbind()],
@@ -380,6 +385,7 @@ fn run(setting: &Setting, workloads: Vec<Py<PyAny>>, raised: &Raised) -> PyResul
 /// The translation layer on a drive that it has just formatted, and when it is ready.
 fn mount(setting: &Setting, device: &Emulated) -> PyResult<(FtlDevice<Emulated>, Nanos)> {
     let settings = FtlSettings {
+        nsid: errors::chosen(device.info(), setting.nsid)?,
         own_victims: setting.makers.victims.clone(),
         keeps_data: setting.config.data == DataStore::Memory,
         seed: setting.seed,
@@ -432,7 +438,10 @@ fn job(
     setting: &Setting,
     raised: &Raised,
 ) -> PyResult<PyJob> {
-    let Some(namespace) = info.namespaces.first() else {
+    // The layer shows one, whatever it lies on.
+    let named = setting.nsid.filter(|_| !setting.through_ftl);
+    let nsid = errors::chosen(info, named)?;
+    let Some(namespace) = info.namespace(nsid) else {
         return Err(errors::usage("the drive has no namespace"));
     };
     let send = Python::attach(|py| {
@@ -454,6 +463,7 @@ fn job(
         generator.getattr("send").map(Bound::unbind)
     })?;
     Ok(PyJob {
+        nsid,
         send,
         waits: None,
         lba_bytes: namespace.lba_bytes,

@@ -273,6 +273,11 @@ impl SweepStore {
         Ok(())
     }
 
+    /// Lets go of the directory; what was done is kept there.
+    fn close(&self) {
+        drop(self.lock().take());
+    }
+
     /// Writes the data set, when every task is done.
     fn finish(&self) -> PyResult<SweepResults> {
         let Some(store) = self.lock().take() else {

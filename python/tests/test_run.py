@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 import tomllib
@@ -218,3 +219,35 @@ def test_key_value_workloads(command: Callable[..., str]) -> None:
         "--records", "1000", "--json", "--quiet",
     )  # fmt: skip
     assert report.to_json() == theirs
+
+
+DIVIDED = {"namespaces": [{"zones": 20}, {"zones": 28}]}
+
+
+def test_a_drive_of_several_namespaces_wants_one_named() -> None:
+    jobs = "[a]\nrw=write\nbs=64k\nsize=1z\nzonemode=zbd\n"
+    for run in (
+        lambda: zonelab.fio(jobs, "confznspp", set=DIVIDED),
+        lambda: zonelab.kv("ycsb-a", "confznspp", set=DIVIDED),
+        lambda: zonelab.simulate("confznspp", lambda _: iter(()), set=DIVIDED),
+    ):
+        with pytest.raises(zonelab.UsageError, match=r"there are 2 namespaces.*nsid="):
+            run()
+    for nsid, zones in ((1, 20), (2, 28)):
+        seen = []
+
+        def once(about: dict[str, int]) -> Generator[Any, Any, None]:
+            seen.append(about["zones"])
+            yield ("write", about["zone_lbas"] * (about["zones"] - 1), 16384)
+
+        frame, _ = zonelab.simulate("confznspp", once, set=DIVIDED, nsid=nsid)
+        assert seen == [zones]
+        assert frame.to_pandas()["status"].tolist() == [0]
+    report = zonelab.fio(jobs, "confznspp", set=DIVIDED, nsid=2)
+    assert report.to_dict()["jobs"][0]["write"]["total_ios"] > 0
+
+
+def test_what_job_files_ask_for_in_vain_is_a_warning() -> None:
+    jobs = "[a]\nrw=read\nbs=64k\nsize=4z\nzonemode=zbd\n"
+    with pytest.warns(UserWarning, match="job a: 3 of 4 zones were not read"):
+        zonelab.fio(jobs, "confznspp", full_zones=(0, 1))

@@ -86,12 +86,15 @@ def fio(
     seed: int = 1,
     full_zones: tuple[int, int] | None = None,
     host_stack: str | None = None,
+    nsid: int | None = None,
 ) -> JobReport:
     """Runs a job file of fio on an emulated drive in virtual time.
 
     ``jobs`` is the path of a job file, or its text. ``full_zones`` is the first zone that is
     full before any job, and the first that is not. ``host_stack`` is the storage stack of the
-    host, by name; without it, the host takes no time.
+    host, by name; without it, the host takes no time. ``nsid`` is the namespace; a drive that
+    has one needs none. What of the file has no meaning here, and jobs that did nothing, are
+    warnings.
     """
 
 def kv(
@@ -101,10 +104,12 @@ def kv(
     set: Settings | None = None,
     workload_set: Settings | None = None,
     seed: int = 1,
+    nsid: int | None = None,
 ) -> JobReport:
     """Runs a key-value workload on an emulated drive in virtual time.
 
     ``set`` changes keys of the drive, ``workload_set`` those of ``[job.kv]`` in experiments.
+    ``nsid`` is the namespace; a drive that has one needs none.
     """
 
 def m_inter(
@@ -634,6 +639,7 @@ def simulate(
     depth: int = 256,
     seed: int = 1,
     full_zones: int = 0,
+    nsid: int | None = None,
 ) -> tuple[Frame, dict[str, Any]]: ...
 def run_batch(pack: bytes, tasks: Sequence[int]) -> bytes:
     """Runs tasks of a sweep, which is given as bytes, and gives what they measured as bytes.
@@ -725,6 +731,9 @@ class SweepStore:
 
     def run(self, *, threads: int = 0, progress: Progress | None = None) -> None:
         """Runs what is left in threads of this process; 0: one for each core."""
+
+    def close(self) -> None:
+        """Lets go of the directory; what was done is kept there."""
 
     def finish(self) -> SweepResults:
         """Writes the data set, when every task is done."""

@@ -52,11 +52,15 @@ def sweep(
     threads = _own_threads(executor, threads)
     workers = None if threads is not None or executor is None else backend(executor)
     store = plan.open(out, force=force, format=format)
-    if workers is None:
-        store.run(threads=threads or 0, progress=progress)
-    else:
-        coordinate(store, workers, retries, progress)
-    return store.finish()
+    try:
+        if workers is None:
+            store.run(threads=threads or 0, progress=progress)
+        else:
+            coordinate(store, workers, retries, progress)
+        return store.finish()
+    finally:
+        # The traceback of an error would keep it open.
+        store.close()
 
 
 def _own_threads(executor: Executor | None, threads: int | None) -> int | None:
