@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use zonelab_lab::run::RunError;
 use zonelab_lab::session::SessionError;
 
 /// How a command ended. The numbers are documented and do not change.
@@ -63,6 +64,7 @@ impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let exit = match error {
             SessionError::Usage(_) => Exit::Usage,
+            SessionError::Run(RunError::Lost(_)) => Exit::Device,
             _ => Exit::InvalidInput,
         };
         Self::new(exit, error)

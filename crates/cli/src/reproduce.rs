@@ -33,7 +33,7 @@ use crate::results::{self, Destination, Outcome, Subject};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
-pub(crate) use said::nothing_struck;
+pub(crate) use said::never_struck;
 use said::{idle, notices, of_jobs, unstruck};
 use shown::{Shown, text};
 

@@ -14,7 +14,7 @@ use zonelab_lab::published::References;
 pub(crate) use zonelab_lab::results::Finished;
 use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
-use zonelab_lab::session::{left, plausible};
+use zonelab_lab::session::{SessionError, left, plausible};
 
 use crate::console;
 use crate::exit::Failure;
@@ -306,7 +306,7 @@ pub(crate) fn run_in_real_time(
                 failure = Some(what);
                 break;
             }
-            Err(RealError::Unfit(error)) => return Err(Failure::input(error)),
+            Err(RealError::Unfit(error)) => return Err(SessionError::from(error).into()),
         }
         progress.ended();
     }

@@ -10,6 +10,8 @@ pub enum Found {
     /// The device does not tell.
     #[default]
     Unknown,
+    /// More than nothing, by what the host knows of zones; the device does not tell how much.
+    Something,
     /// What it is there for, with so many blocks: those that it transfers; those that a zone
     /// held which it reset; those that were left of a zone which it finished.
     Work(u32),
@@ -26,6 +28,7 @@ impl Found {
     pub const fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Something, _) | (_, Self::Something) => Self::Something,
             (Self::Work(a), Self::Work(b)) => Self::Work(a.saturating_add(b)),
             (Self::Work(blocks), _) | (_, Self::Work(blocks)) => Self::Work(blocks),
             (Self::Buffered, _) | (_, Self::Buffered) => Self::Buffered,
@@ -50,7 +53,7 @@ impl Found {
     #[must_use]
     pub const fn blocks_or(self, asked: u64) -> u64 {
         match self {
-            Self::Unknown => asked,
+            Self::Unknown | Self::Something => asked,
             Self::Work(blocks) => blocks as u64,
             Self::Buffered | Self::Nothing => 0,
         }
@@ -69,7 +72,7 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
-    use super::Found::{self, Buffered, Nothing, Unknown, Work};
+    use super::Found::{self, Buffered, Nothing, Something, Unknown, Work};
 
     #[test]
     fn a_command_of_parts_found_what_any_of_them_did() {
@@ -80,6 +83,9 @@ mod tests {
             (Nothing, Buffered, Buffered),
             (Nothing, Nothing, Nothing),
             (Unknown, Nothing, Unknown),
+            (Something, Unknown, Unknown),
+            (Something, Nothing, Something),
+            (Something, Work(2), Something),
             (Work(u32::MAX), Work(1), Work(u32::MAX)),
         ] {
             assert_eq!((a.with(b), b.with(a)), (both, both), "{a:?} with {b:?}");

@@ -57,7 +57,7 @@ use crate::kv::Wear;
 use crate::policies::Policies;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
-use phase::{PhaseMeasured, run_phase};
+use phase::{PhaseMeasured, Unmeasured, run_phase};
 pub use prepare::{Prepared, Preparing};
 pub use real::{Attached, RealError, run_point_in_real_time};
 pub use repeats::{repeat_seed, run_repeated};
@@ -79,19 +79,27 @@ pub enum RunError {
     #[error("{0}")]
     Invalid(#[from] Errors),
     /// The experiment asks for something that the drive does not have.
-    #[error("{experiment}, series \"{series}\", {axis} {x}: {what}")]
-    Unfit {
-        /// Experiment.
-        experiment: String,
-        /// Series.
-        series: String,
-        /// Name of the axis.
-        axis: String,
-        /// Axis value.
-        x: String,
-        /// What does not fit.
-        what: String,
-    },
+    #[error("{0}")]
+    Unfit(AtPoint),
+    /// Jobs wait for completions that faults of the drive have lost.
+    #[error("{0}")]
+    Lost(AtPoint),
+}
+
+/// What is wrong at a point.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{experiment}, series \"{series}\", {axis} {x}: {what}")]
+pub struct AtPoint {
+    /// Experiment.
+    pub experiment: String,
+    /// Series.
+    pub series: String,
+    /// Name of the axis.
+    pub axis: String,
+    /// Axis value.
+    pub x: String,
+    /// What is wrong.
+    pub what: String,
 }
 
 /// How to find profiles that experiments name.
@@ -459,7 +467,18 @@ impl Point {
     }
 
     fn unfit(&self, what: String) -> RunError {
-        RunError::Unfit {
+        RunError::Unfit(self.says(what))
+    }
+
+    fn unmeasured(&self, error: Unmeasured) -> RunError {
+        match error {
+            Unmeasured::Lost(what) => RunError::Lost(self.says(what)),
+            Unmeasured::Failed(what) => self.unfit(what),
+        }
+    }
+
+    fn says(&self, what: String) -> AtPoint {
+        AtPoint {
             experiment: self.experiment.id.clone(),
             series: self.series.name.clone(),
             axis: self.experiment.axis.name.clone(),
@@ -636,7 +655,7 @@ fn run_reached<R: Reached>(
         at = phase.at;
         simulated += phase.at - phase.from;
         let of_phase = phase.measured(&templates, &wear, has_faults);
-        let mut of_phase = of_phase.map_err(unfit)?;
+        let mut of_phase = of_phase.map_err(|error| point.unmeasured(error))?;
         owner.with_drive(|drive| of_phase.add_drive(drive, totals.erased_blocks));
         let programmed = owner.with_drive(|drive| drive.totals()).since(&totals);
         let ftl = reached
@@ -656,7 +675,7 @@ fn run_reached<R: Reached>(
     if point.has_listing() {
         result.zones = Some(zones_of(&mut reached, point.nsid(), at).map_err(unfit)?);
     }
-    result.faults_struck = owner.with_faults(|drive| drive.faults_struck());
+    result.faults_struck = owner.with_faults(|drive| drive.struck_by_fault());
     result.add_record(point, limits, || PointTrace {
         title: point.title(),
         config: config.clone(),
@@ -741,7 +760,7 @@ impl Point {
             operations: measured.operations,
             failures: measured.failures,
             ended_early: measured.ended_early,
-            faults_struck: 0,
+            faults_struck: Vec::new(),
             zones: None,
             slowest: Vec::new(),
             trace: None,

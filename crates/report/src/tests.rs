@@ -126,7 +126,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
         operations: 12,
         failures: Vec::new(),
         ended_early: Vec::new(),
-        faults_struck: 0,
+        faults_struck: Vec::new(),
         zones: None,
         slowest: vec![slow_read()],
         trace: None,

@@ -67,7 +67,7 @@ pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
     idle::warnings(&measured.collect::<Vec<_>>(), says_all)
 }
 
-/// Plans of faults of which nothing struck at any point, as a mistyped zone or time has it.
+/// Faults that struck at no point, as a mistyped zone or time has it.
 pub(super) fn unstruck(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
     let words = &plan.conditions.words;
     let file = words.iter().skip_while(|word| *word != "--faults").nth(1);
@@ -77,19 +77,44 @@ pub(super) fn unstruck(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
             (Some(_), None) => format!("[faults] of {}", one.experiment.id),
             (None, None) => return None,
         };
-        let struck = one.results.iter().map(|result| result.faults_struck);
-        let is_none = !one.results.is_empty() && struck.sum::<u64>() == 0;
-        is_none.then(|| nothing_struck(&plan))
+        let mut struck: Vec<u64> = Vec::new();
+        for result in &one.results {
+            struck.resize(struck.len().max(result.faults_struck.len()), 0);
+            for (all, of_point) in struck.iter_mut().zip(&result.faults_struck) {
+                *all += of_point;
+            }
+        }
+        never_struck(&plan, &struck)
     };
-    finished.iter().filter_map(of_one).collect()
+    finished.iter().flat_map(of_one).collect()
 }
 
-/// What is said of a plan of faults of which nothing struck.
-pub(crate) fn nothing_struck(plan: &str) -> String {
-    format!(
-        "no fault of {plan} struck: no command, zone or time was as it says \
-         (docs/models/faults.md)"
-    )
+/// What is said of a plan of faults some of which, or all, never struck; `struck` is how often
+/// each did, in the order of the plan.
+pub(crate) fn never_struck(plan: &str, struck: &[u64]) -> Option<String> {
+    let never = (1..).zip(struck).filter(|(_, times)| **times == 0);
+    let never: Vec<u32> = never.map(|(number, _)| number).collect();
+    let which = match &*never {
+        [] => return None,
+        all if all.len() == struck.len() => format!("no fault of {plan} struck"),
+        [number] => format!("[[fault]] number {number} of {plan} never struck"),
+        some => format!(
+            "[[fault]] numbers {} of {plan} never struck",
+            in_words(some)
+        ),
+    };
+    Some(format!(
+        "{which}: no command, zone or time was as it says (docs/models/faults.md)"
+    ))
+}
+
+/// `1, 2 and 4`.
+fn in_words(numbers: &[u32]) -> String {
+    let words: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    match &*words {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 /// What a reader of the report must know first.

@@ -211,7 +211,7 @@ fn a_completion_that_a_fault_lost_is_named() {
     ];
     let output = scratch.zonelab(&run);
     let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_eq!(output.status.code(), Some(5), "{said}");
     let because = "jobs that wait for ever: 1: a fault lost the completion of a read in zone ";
     assert!(said.contains(because), "{said}");
 }

@@ -402,6 +402,48 @@ fn fio_counts_what_did_nothing() {
     assert_eq!(job["zonelab"]["warnings"], Value::Null);
 }
 
+/// What a drive that is not emulated here does not tell, the zones at the start do.
+#[test]
+fn fio_counts_what_did_nothing_on_a_served_drive() {
+    let scratch = Scratch::new("idle-fio-served");
+    let serve = [
+        "serve",
+        "small-zones",
+        "--listen",
+        "127.0.0.1:0",
+        "--no-timing",
+    ];
+    let served = Served::start(scratch.command(&serve));
+    let url = served.url();
+    let fio = ["fio", "--device", &url, "--json", "--bs=16k", "--size=4z"];
+    let run = |more: &[&str]| {
+        let output = scratch.zonelab(&[&fio[..], more].concat());
+        json(&stdout(&output))["jobs"][0].clone()
+    };
+    let reads = [
+        "--name=r",
+        "--rw=randread",
+        "--number_ios=400",
+        "--read_beyond_wp=1",
+    ];
+    let job = run(&reads);
+    assert_eq!(job["zonelab"]["nothing_ios"]["read"], 400, "{job}");
+    assert_eq!(job["zonelab"]["buffered_reads"], Value::Null, "{job}");
+    let trims = ["--name=t", "--rw=trim", "--bs=32m"];
+    let job = run(&trims);
+    assert_eq!(job["zonelab"]["nothing_ios"]["trim"], 4, "{job}");
+    assert_eq!(job["trim"]["io_bytes"], 0, "{job}");
+    run(&["--name=w", "--rw=write", "--size=2z", "--number_ios=20"]);
+    let job = run(&reads);
+    let nothing = job["zonelab"]["nothing_ios"]["read"].as_u64().unwrap();
+    assert!(
+        (380..400).contains(&nothing),
+        "20 of 8,192 blocks are written: {job}"
+    );
+    let job = run(&[&trims[..], &["--overwrite"]].concat());
+    assert_eq!(job["zonelab"]["nothing_ios"]["trim"], 3, "{job}");
+}
+
 #[test]
 fn a_replay_says_how_much_of_its_trace_it_left_out() {
     let scratch = scratch("idle-replay");
@@ -547,17 +589,9 @@ fn faults_that_nothing_met_and_a_ramp_that_outlasted_its_job_are_named() {
     );
     let expected = "no fault of faults.toml struck";
     let faults = ["--faults", "faults.toml"];
-    let run = [
-        "run",
-        "idle.toml",
-        "--out",
-        "out",
-        "--set",
-        "job.0.zones=0..=0",
-        "--set",
-    ];
+    let run = ["run", "idle.toml", "--set", "job.0.zones=0..=0", "--set"];
     let writes = ["job.0.work=write", "--set", "series.1.full_zones=2..=3"];
-    let output = scratch.zonelab(&[&run[..], &writes, &faults].concat());
+    let output = scratch.zonelab(&[&run[..], &writes, &faults, &["--out", "out"]].concat());
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     let fio = [
         "fio",
@@ -571,6 +605,26 @@ fn faults_that_nothing_met_and_a_ramp_that_outlasted_its_job_are_named() {
     let few = ["--number_ios=50"];
     let output = scratch.zonelab(&[&fio[..], &few, &faults].concat());
     assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    // One of three, and of another plan all but one.
+    let rule = |zone: &str| {
+        format!("[[fault]]\non = \"write\"\nzones = {zone}\neffect = \"delay\"\ndelay = \"1us\"\n")
+    };
+    scratch.write("one.toml", &[rule("0"), rule("40"), rule("0")].concat());
+    scratch.write("two.toml", &[rule("41"), rule("0"), rule("40")].concat());
+    for (file, expected) in [
+        ("one.toml", "[[fault]] number 2 of one.toml never struck"),
+        (
+            "two.toml",
+            "[[fault]] numbers 1 and 3 of two.toml never struck",
+        ),
+    ] {
+        let faults = ["--faults", file];
+        let output = scratch.zonelab(&[&fio[..], &few, &faults].concat());
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        let out = ["--out", file.trim_end_matches(".toml")];
+        let output = scratch.zonelab(&[&run[..], &writes, &out, &faults].concat());
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
     let output = scratch.zonelab(&[&fio[..], &few, &["--ramp_time=10s"]].concat());
     let said = stderr(&output);
     assert!(
@@ -615,4 +669,31 @@ fn data_of_a_snapshot_are_kept_by_who_does_not_look_at_them() {
         stderr(&output)
     );
     stdout(&scratch.zonelab(&[&run[..], &["--set", "drive.data.store=none"]].concat()));
+}
+
+#[test]
+fn fio_names_zones_that_hold_nothing_to_read() {
+    let scratch = Scratch::new("idle-empty-zones");
+    let fio = [
+        "fio",
+        "--device",
+        "confznspp",
+        "--name=r",
+        "--rw=read",
+        "--bs=64k",
+        "--full-zones",
+        "1..=2",
+        "--size=6z",
+    ];
+    let expected = "job r: 4 of 6 zones were not read: nothing is written there";
+    let output = scratch.zonelab(&fio);
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    // What is read again is counted once; who reads what it wrote leaves nothing out.
+    let again = ["--time_based", "--runtime=2s"];
+    let output = scratch.zonelab(&[&fio[..], &again].concat());
+    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    let output = scratch.zonelab(&[&fio[..], &["--size=2z", "--offset=1z"]].concat());
+    assert!(!stderr(&output).contains("not read"), "{}", stderr(&output));
+    let output = scratch.zonelab(&[&fio[..], &["--rw=rw"]].concat());
+    assert!(!stderr(&output).contains("not read"), "{}", stderr(&output));
 }

@@ -82,7 +82,7 @@ fn made_up(point: &run::Point, number: usize) -> PointResult {
         operations: 1,
         failures: Vec::new(),
         ended_early: Vec::new(),
-        faults_struck: 0,
+        faults_struck: Vec::new(),
         zones: None,
         slowest: Vec::new(),
         trace: None,

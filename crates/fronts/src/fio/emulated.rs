@@ -137,7 +137,7 @@ fn on_emulated<O: Owner, S: Site>(
         .map(|limits| trace_of(&device, limits, config, queues));
     let snapshot = settings.saves.then(|| saved(&device)).transpose()?;
     Ok(FioRun {
-        faults_struck: device.with_faults(|drive| drive.faults_struck()),
+        faults_struck: device.with_faults(|drive| drive.struck_by_fault()),
         lost_completions,
         trace,
         snapshot,

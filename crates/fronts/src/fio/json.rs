@@ -408,14 +408,16 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 read: read.nothing,
                 trim: trim.nothing,
             }),
-            buffered_reads: finds.map(|[read, _]| read.buffered),
+            buffered_reads: finds
+                .filter(|both| both.iter().any(|of| of.told > 0))
+                .map(|[read, _]| read.buffered),
             warnings: entry.warnings(),
             operations: Kinds(entry.kinds),
         },
     }
 }
 
-/// What reads and trims found to do, if the device tells.
+/// What reads and trims found to do, if it is known.
 fn finds(entry: &Entry<'_>) -> Option<[Finds; 2]> {
     let of = |direction: workload::Direction| {
         let stats = entry.directions[direction as usize].as_ref();

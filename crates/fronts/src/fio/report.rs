@@ -81,6 +81,8 @@ pub struct Entry<'a> {
     pub cleared_zones: u64,
     /// Zones finished because what was left of them was too small for a write.
     pub ended_zones: u64,
+    /// Zones that reads in order left out, since nothing is written there.
+    pub empty_zones: u64,
     /// What became of the operations of a trace.
     pub replayed: Option<Box<Replayed>>,
     /// Failed operations.
@@ -169,6 +171,7 @@ impl<'a> Entry<'a> {
             flushes: 0,
             cleared_zones: 0,
             ended_zones: 0,
+            empty_zones: 0,
             replayed: None,
             errors: 0,
             first_error: None,
@@ -219,6 +222,7 @@ impl<'a> Entry<'a> {
         self.flushes += result.recorder.flushes;
         self.cleared_zones += result.cleared_zones;
         self.ended_zones += result.ended_zones;
+        self.empty_zones += result.empty_zones;
         match (&mut self.replayed, &result.replayed) {
             (Some(all), Some(replayed)) => all.merge(replayed),
             (none, replayed) => *none = none.take().or_else(|| replayed.clone()),
@@ -234,10 +238,15 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What of it did nothing, in words, if that is more than a little.
+    /// What of it did nothing, in words, if that is more than a little; and what was left out.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if self.empty_zones > 0 {
+            let zones = self.spec().work.zones.len() as u64 * u64::from(self.threads);
+            let (empty, why) = (self.empty_zones, "nothing is written there");
+            warnings.push(format!("{empty} of {zones} zones were not read: {why}"));
+        }
         for direction in Direction::ALL {
             let Some(stats) = &self.directions[direction as usize] else {
                 continue;
@@ -252,7 +261,7 @@ impl<'a> Entry<'a> {
             let nothing = format!("{name}s did nothing: {why}");
             warnings.extend(share(finds.nothing, finds.known, &nothing));
             let buffered = format!("{name}s {BUFFERED}");
-            warnings.extend(share(finds.buffered, finds.known, &buffered));
+            warnings.extend(share(finds.buffered, finds.told, &buffered));
         }
         if let Some(replayed) = &self.replayed {
             let of_trace = |skipped: u64, direction: Direction, what: &str| {

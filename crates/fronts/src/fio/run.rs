@@ -60,8 +60,8 @@ pub struct FioRun {
     pub interrupted: bool,
     /// Why jobs of later stages did not begin, if the device is the reason.
     pub failure: Option<String>,
-    /// How often faults have struck.
-    pub faults_struck: u64,
+    /// How often each fault of the plan struck, in its order.
+    pub faults_struck: Vec<u64>,
     /// Completions that they have lost, if threads may wait for these.
     pub lost_completions: Option<LostCompletions>,
     /// The trace, if it was asked for.
@@ -221,7 +221,7 @@ impl<'a, S: Site> Runner<'a, S> {
             lateness: self.lateness.take(),
             interrupted: self.interrupt.load(Ordering::Relaxed),
             failure,
-            faults_struck: 0,
+            faults_struck: Vec::new(),
             lost_completions: None,
             trace: None,
             snapshot: None,

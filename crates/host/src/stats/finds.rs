@@ -4,11 +4,13 @@ use core::ops::AddAssign;
 
 use zonelab_device::Found;
 
-/// What operations found, of which their device tells it.
+/// What operations found, as far as their device or their host knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finds {
     /// Operations of which it is known.
     pub known: u64,
+    /// Those of which the device tells it: of these it is known whether a buffer answered.
+    pub told: u64,
     /// Those that found nothing to do ([`Found::Nothing`]).
     pub nothing: u64,
     /// Those that found everything in a buffer ([`Found::Buffered`]).
@@ -20,6 +22,7 @@ impl Finds {
     #[inline]
     pub fn record(&mut self, found: Found) {
         self.known += u64::from(found != Found::Unknown);
+        self.told += u64::from(!matches!(found, Found::Unknown | Found::Something));
         self.nothing += u64::from(found == Found::Nothing);
         self.buffered += u64::from(found == Found::Buffered);
     }
@@ -27,23 +30,24 @@ impl Finds {
     /// The share that found nothing to do. `None`: of no operation it is known.
     #[must_use]
     pub fn nothing_share(&self) -> Option<f64> {
-        self.share(self.nothing)
+        share(self.nothing, self.known)
     }
 
-    /// The share that found everything in a buffer. `None` likewise.
+    /// The share that found everything in a buffer. `None`: of no operation the device tells it.
     #[must_use]
     pub fn buffered_share(&self) -> Option<f64> {
-        self.share(self.buffered)
+        share(self.buffered, self.told)
     }
+}
 
-    fn share(&self, part: u64) -> Option<f64> {
-        (self.known > 0).then(|| part as f64 / self.known as f64)
-    }
+fn share(part: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| part as f64 / all as f64)
 }
 
 impl AddAssign for Finds {
     fn add_assign(&mut self, other: Self) {
         self.known += other.known;
+        self.told += other.told;
         self.nothing += other.nothing;
         self.buffered += other.buffered;
     }
@@ -78,5 +82,7 @@ mod tests {
             (all.nothing_share(), all.buffered_share()),
             (Some(0.25), Some(0.25))
         );
+        all.record(Found::Something);
+        assert_eq!((all.known, all.told), (9, 8));
     }
 }

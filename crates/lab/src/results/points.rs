@@ -104,7 +104,8 @@ pub fn point_json(experiment: &str, result: &PointResult, seed: u64) -> Value {
         point["ended_early"] = result.ended_early.iter().map(ended).collect();
     }
     // Only where there can be any: without faults, a failure ends the run.
-    if result.faults_struck > 0 || !result.failures.is_empty() {
+    let struck: u64 = result.faults_struck.iter().sum();
+    if struck > 0 || !result.failures.is_empty() {
         let failure = |failure: &JobFailure| {
             let JobFailure { job, failed } = failure;
             json!({
@@ -113,7 +114,7 @@ pub fn point_json(experiment: &str, result: &PointResult, seed: u64) -> Value {
                 "lba": failed.lba.map(|lba| lba.0),
             })
         };
-        point["faults_struck"] = json!(result.faults_struck);
+        point["faults_struck"] = json!(struck);
         point["failures"] = result.failures.iter().map(failure).collect();
     }
     point

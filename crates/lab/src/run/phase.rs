@@ -40,6 +40,23 @@ pub(super) struct PhaseEnd {
     pub(super) lost: Option<LostCompletions>,
 }
 
+/// Why the jobs of a phase measured nothing.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Unmeasured {
+    /// They wait for ever, since faults of the drive lost completions.
+    #[error("{0}")]
+    Lost(String),
+    /// A job failed on a drive without faults, or waits for what nobody gives.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<String> for Unmeasured {
+    fn from(what: String) -> Self {
+        Self::Failed(what)
+    }
+}
+
 /// What the jobs of a phase, or of several, measured.
 #[derive(Default)]
 pub(super) struct PhaseMeasured {
@@ -55,13 +72,13 @@ impl PhaseEnd {
     /// have faults. How worn its blocks are says `wear`, if that is known.
     ///
     /// # Errors
-    /// A job failed on a drive without faults, or waits for ever: a text that says so.
+    /// A job failed on a drive without faults, or waits for ever.
     pub(super) fn measured(
         self,
         templates: &[&JobTemplate],
         wear: &dyn Fn() -> Option<Wear>,
         has_faults: bool,
-    ) -> Result<PhaseMeasured, String> {
+    ) -> Result<PhaseMeasured, Unmeasured> {
         let Self {
             jobs,
             stores,
@@ -71,15 +88,18 @@ impl PhaseEnd {
         } = self;
         check_time(&jobs)?;
         if stuck_jobs > 0 {
-            let why = lost.map_or_else(String::new, |lost| {
-                format!(": {lost}; a `timeout` of the fault ends such a command")
+            let stuck = format!("jobs that wait for ever: {stuck_jobs}");
+            return Err(match lost {
+                Some(lost) => Unmeasured::Lost(format!(
+                    "{stuck}: {lost}; a `timeout` of the fault ends such a command"
+                )),
+                None => Unmeasured::Failed(stuck),
             });
-            return Err(format!("jobs that wait for ever: {stuck_jobs}{why}"));
         }
         let failures: Vec<JobFailure> = jobs.iter().filter_map(failure).collect();
         if let (false, Some(failure)) = (has_faults, failures.first()) {
             let JobFailure { job, failed } = failure;
-            return Err(format!("job \"{job}\" failed: {failed}"));
+            return Err(format!("job \"{job}\" failed: {failed}").into());
         }
         let mut of_phase = PhaseMeasured {
             operations: jobs.iter().map(|job| job.operations).sum(),

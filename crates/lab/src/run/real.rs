@@ -79,7 +79,7 @@ pub fn run_point_in_real_time(
     let record = drive.with_drive(Drive::take_record);
     let of_drive = drive.with_drive(|drive| DriveMeasured::of(drive, &before, &record.zones));
     let mut result = point.result(measured, Some(of_drive), took);
-    result.faults_struck = drive.with_faults(|drive| drive.faults_struck());
+    result.faults_struck = drive.with_faults(|drive| drive.struck_by_fault());
     result.lateness = Some(lateness);
     result.add_batches();
     Ok(result)
@@ -185,7 +185,7 @@ impl<S: Site> Phases<'_, S> {
             let wear =
                 || drive.map(|drive| drive.with_drive(|of| Wear::of(&of.flash().erase_counts())));
             let of_phase = end.measured(&templates, &wear, self.has_faults);
-            let mut of_phase = of_phase.map_err(failed)?;
+            let mut of_phase = of_phase.map_err(|error| failed(error.to_string()))?;
             if let Some(drive) = drive {
                 drive.with_drive(|drive| of_phase.add_drive(drive, erased));
             }

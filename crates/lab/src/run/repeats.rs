@@ -186,7 +186,9 @@ impl PointResult {
                 |of: &super::EndedEarly| whole.ended_early.iter().all(|at| at.job != of.job);
             let new: Vec<_> = ended.filter(is_new).collect();
             whole.ended_early.extend(new);
-            whole.faults_struck += run.faults_struck;
+            for (all, struck) in whole.faults_struck.iter_mut().zip(run.faults_struck) {
+                *all += struck;
+            }
             if let (Some(all), Some(late)) = (&mut whole.lateness, run.lateness) {
                 all.merge(&late);
             }

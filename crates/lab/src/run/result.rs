@@ -41,8 +41,8 @@ pub struct PointResult {
     pub failures: Vec<JobFailure>,
     /// Key-value workloads that ended early, for want of zones or space.
     pub ended_early: Vec<EndedEarly>,
-    /// How often faults have struck.
-    pub faults_struck: u64,
+    /// How often each fault of the plan struck, in its order.
+    pub faults_struck: Vec<u64>,
     /// The report of zones at its end, line by line, if the experiment has a listing to
     /// compare it with.
     pub zones: Option<Vec<String>>,
@@ -96,7 +96,7 @@ impl PointResult {
             operations: self.operations,
             failures: Vec::new(),
             ended_early: Vec::new(),
-            faults_struck: self.faults_struck,
+            faults_struck: self.faults_struck.clone(),
             zones: self.zones.clone(),
             slowest: Vec::new(),
             trace: None,

@@ -286,7 +286,7 @@ impl Search {
                 checked.map_err(|error| {
                     refused(match &error {
                         RunError::Invalid(errors) => in_short(errors),
-                        RunError::Unfit { .. } => error.to_string(),
+                        RunError::Unfit(_) | RunError::Lost(_) => error.to_string(),
                     })
                 })?;
                 run.push(point.identity(&self.pack.inputs)?);

@@ -599,7 +599,7 @@ pub(super) fn jobs(result: &PointResult) -> Vec<JobRun> {
 pub(super) fn why(error: &RunError) -> String {
     match error {
         RunError::Invalid(errors) => in_short(errors),
-        RunError::Unfit { .. } => error.to_string(),
+        RunError::Unfit(_) | RunError::Lost(_) => error.to_string(),
     }
 }
 

@@ -96,6 +96,12 @@ impl<D: FaultTarget> FaultyDrive<D> {
             .map_or(0, |faults| faults.armed.struck())
     }
 
+    /// How often each of the faults that stand has struck, in the order in which they act.
+    #[must_use]
+    pub fn struck_by_fault(&self) -> Vec<u64> {
+        self.standing_faults().iter().map(|of| of.struck).collect()
+    }
+
     /// Loads a plan behind those that are there: its faults act if none of the
     /// earlier ones does, draw from its own seed, and count times from `now`.
     /// Returns what they are called. As with [`FaultyDrive::new`], what cannot

@@ -158,6 +158,7 @@ impl WorkloadJob {
                 operations: 0,
                 cleared_zones: 0,
                 ended_zones: 0,
+                empty_zones: 0,
                 replayed: None,
                 merges: MergeCount::default(),
                 errors: 0,
@@ -195,6 +196,7 @@ impl WorkloadJob {
             verified: self.verify.map(|verify| Box::new(verify.into_result())),
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
+            empty_zones: by_the_way.empty,
             replayed: self.source.replayed().cloned().map(Box::new),
             ..self.result
         }
@@ -247,6 +249,9 @@ impl WorkloadJob {
         if op.sent.role == Role::Sync {
             self.flushed(at, at.saturating_sub(op.decided));
             return;
+        }
+        if completion.found == Found::Unknown {
+            completion.found = self.source.found(&op.sent, Lba(op.first_block));
         }
         let has_ended = self.source.completed(&op.sent, at);
         match op.sent.role {

@@ -74,6 +74,8 @@ pub struct JobResult {
     pub cleared_zones: u64,
     /// Zones finished because what was left of them was too small for a write.
     pub ended_zones: u64,
+    /// Zones that reads in order left out in their first pass, since nothing is written there.
+    pub empty_zones: u64,
     /// What became of the operations of a trace that it replayed.
     pub replayed: Option<Box<Replayed>>,
     /// What the block layer merged of its requests, the ramp included; set by

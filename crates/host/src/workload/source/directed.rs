@@ -1,6 +1,6 @@
 //! Reads and writes in directions, over zones that jobs share.
 
-use zonelab_device::{Nanos, ZonedInfo};
+use zonelab_device::{Found, Lba, Nanos, ZonedInfo};
 
 use super::targets::Targets;
 use super::wishes::Wishes;
@@ -90,6 +90,18 @@ impl Directed {
         }
     }
 
+    /// See [`super::Source::found`].
+    pub(super) fn found(&self, sent: &Sent, at: Lba) -> Found {
+        if sent.kind != OpKind::Read {
+            return Found::Unknown;
+        }
+        let written = self.table.borrow().written(sent.stream);
+        match self.targets.offset_of(sent.stream, at) < written {
+            true => Found::Something,
+            false => Found::Nothing,
+        }
+    }
+
     pub(super) fn failed(&mut self, sent: &Sent) {
         let zone = sent.stream;
         let mut table = self.table.borrow_mut();
@@ -108,6 +120,9 @@ impl Directed {
     }
 
     pub(super) const fn by_the_way(&self) -> ByTheWay {
-        self.by_the_way
+        ByTheWay {
+            empty: self.targets.empty(),
+            ..self.by_the_way
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Finishes, resets, opens and closes: what is done to one zone after another.
 
-use zonelab_device::{Lba, NamespaceId, Nanos, Op, ZonedInfo};
+use zonelab_device::{Found, Lba, NamespaceId, Nanos, Op, ZonedInfo};
 use zonelab_nvme::Status;
 
 use super::turns::{Next, Turn, Turns};
@@ -27,6 +27,8 @@ pub(crate) struct Manage {
     in_flight: bool,
     /// Blocks that what is measured finds, as far as the job knows.
     finds_lbas: u64,
+    /// What is measured is done to a zone that is so already, by what the job knows.
+    finds_nothing: bool,
 }
 
 /// What is being done to one zone.
@@ -86,6 +88,7 @@ impl Manage {
             chore: None,
             in_flight: false,
             finds_lbas: 0,
+            finds_nothing: false,
         }
     }
 
@@ -104,6 +107,16 @@ impl Manage {
         match self.soft {
             Some(_) => asked,
             None => self.finds_lbas,
+        }
+    }
+
+    /// See [`super::Source::found`]. Of zones that are in no table that jobs share it is not
+    /// known what they held before.
+    pub(super) const fn found(&self) -> Found {
+        match (&self.turns, self.kind, self.finds_nothing) {
+            (Turns::Shared(_), OpKind::Reset | OpKind::Finish, true) => Found::Nothing,
+            (Turns::Shared(_), OpKind::Reset | OpKind::Finish, false) => Found::Something,
+            _ => Found::Unknown,
         }
     }
 
@@ -276,6 +289,11 @@ impl Manage {
             (OpKind::Reset, _) => capacity,
             (OpKind::Finish, written) => capacity - written,
             _ => 0,
+        };
+        self.finds_nothing = match self.kind {
+            OpKind::Reset => chore.written == 0 && !is_finished,
+            OpKind::Finish => chore.written == capacity,
+            _ => false,
         };
         let lbas = match self.kind {
             OpKind::Finish => self.zoned.zone_capacity_lbas - chore.written,

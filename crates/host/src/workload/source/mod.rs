@@ -14,7 +14,7 @@ mod targets;
 mod turns;
 mod wishes;
 
-use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
+use zonelab_device::{Found, Lba, Nanos, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::directed::{DirectedWork, Direction, Sizes, WriteStyle};
@@ -119,13 +119,15 @@ pub(crate) enum Offer {
     Exhausted,
 }
 
-/// Zones that were made fit for writes, or full, by the way.
+/// What became of zones by the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ByTheWay {
     /// Reset because they were full and to be written again.
     pub(crate) cleared: u64,
     /// Finished because what was left of them was too small for a write.
     pub(crate) ended: u64,
+    /// Left out by reads in order, in their first pass, since nothing is written there.
+    pub(crate) empty: u64,
 }
 
 /// A source of operations.
@@ -396,6 +398,18 @@ impl Source {
         match self {
             Self::Manage(manage) => manage.finds_lbas(asked),
             _ => asked,
+        }
+    }
+
+    /// What an operation that is about to complete found to do, by what the job knows of the
+    /// zones that it shares: of a device that does not tell.
+    #[cold]
+    pub(crate) fn found(&self, sent: &Sent, at: Lba) -> Found {
+        match self {
+            Self::Directed(directed) => directed.found(sent, at),
+            Self::Rewrite(rewrites) => rewrites.found(sent),
+            Self::Manage(manage) => manage.found(),
+            _ => Found::Unknown,
         }
     }
 

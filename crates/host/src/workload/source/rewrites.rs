@@ -1,6 +1,6 @@
 //! Zones that are reset and then written, one after the other: `trimwrite` on zones.
 
-use zonelab_device::{Lba, Nanos, Op, ZonedInfo};
+use zonelab_device::{Found, Lba, Nanos, Op, ZonedInfo};
 
 use super::turns::{Next, SharedTurns};
 use super::wishes::Wishes;
@@ -139,6 +139,15 @@ impl Rewrites {
 
     fn start_of(&self, zone: u32) -> Lba {
         Lba(u64::from(zone) * self.zoned.zone_size_lbas)
+    }
+
+    /// See [`super::Source::found`].
+    pub(super) fn found(&self, sent: &Sent) -> Found {
+        match (sent.direction, self.table.borrow().written(sent.stream)) {
+            (Direction::Trim, 0) => Found::Nothing,
+            (Direction::Trim, _) => Found::Something,
+            _ => Found::Unknown,
+        }
     }
 
     pub(super) fn completed(&mut self, sent: &Sent) {

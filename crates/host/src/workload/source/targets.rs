@@ -41,6 +41,9 @@ pub(super) struct Targets {
     /// The pass has gone on from the first zone for that reason.
     goes_on: bool,
     early: Option<Early>,
+    /// Zones that reads in order left out, while they are in their first pass.
+    empty: u64,
+    is_first_pass: bool,
 }
 
 /// Resets before zones are full.
@@ -87,7 +90,20 @@ impl Targets {
                 left: when.every_writes.max(1),
                 is_due: None,
             }),
+            empty: 0,
+            // Who writes too makes what it reads.
+            is_first_pass: work.flow(Direction::Write).is_none(),
         }
+    }
+
+    /// Zones that reads in order left out in their first pass, since nothing is written there.
+    pub(super) const fn empty(&self) -> u64 {
+        self.empty
+    }
+
+    /// Blocks from the start of a zone to `at`.
+    pub(super) fn offset_of(&self, zone: u32, at: Lba) -> u64 {
+        at.0.saturating_sub(self.start_of(zone))
     }
 
     fn start_of(&self, zone: u32) -> u64 {
@@ -157,12 +173,15 @@ impl Targets {
             }
         }
         let from = cursor.zone + u32::from(cursor.offset > 0);
-        let next = self
-            .zone_with_data(work, table, from, min, false)
-            .or_else(|| {
-                let wraps = work.repeats.then_some(work.zones.start);
-                wraps.and_then(|start| self.zone_with_data(work, table, start, min, false))
-            });
+        let further = self.zone_with_data(work, table, from, min, false);
+        if self.is_first_pass {
+            self.empty += u64::from(further.unwrap_or(work.zones.end) - from);
+            self.is_first_pass = further.is_some();
+        }
+        let next = further.or_else(|| {
+            let wraps = work.repeats.then_some(work.zones.start);
+            wraps.and_then(|start| self.zone_with_data(work, table, start, min, false))
+        });
         match next {
             Some(zone) => self.issue_read(work, table, zone, 0, lbas, min),
             None => Offer::Exhausted,
