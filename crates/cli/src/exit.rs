@@ -60,11 +60,21 @@ impl Failure {
     }
 }
 
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let exit = match error {
+            RunError::Lost(_) => Exit::Device,
+            RunError::Invalid(_) | RunError::Unfit(_) => Exit::InvalidInput,
+        };
+        Self::new(exit, error)
+    }
+}
+
 impl From<SessionError> for Failure {
     fn from(error: SessionError) -> Self {
         let exit = match error {
             SessionError::Usage(_) => Exit::Usage,
-            SessionError::Run(RunError::Lost(_)) => Exit::Device,
+            SessionError::Run(error) => return error.into(),
             _ => Exit::InvalidInput,
         };
         Self::new(exit, error)

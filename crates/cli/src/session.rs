@@ -14,7 +14,7 @@ use zonelab_lab::published::References;
 pub(crate) use zonelab_lab::results::Finished;
 use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
-use zonelab_lab::session::{SessionError, left, plausible};
+use zonelab_lab::session::{left, plausible};
 
 use crate::console;
 use crate::exit::Failure;
@@ -176,9 +176,7 @@ pub(crate) fn run(
         .num_threads(settings.threads)
         .build()
         .map_err(Failure::environment)?;
-    let results = pool
-        .install(|| run::run_repeated(&all, &options, &on_run))
-        .map_err(Failure::input)?;
+    let results = pool.install(|| run::run_repeated(&all, &options, &on_run))?;
     let silent = RunOptions {
         on_point: &|_, _| {},
         ..options
@@ -186,8 +184,7 @@ pub(crate) fn run(
     let explanations: Vec<Vec<Explanation>> = loaded
         .iter()
         .map(|one| pool.install(|| matrix::explain(&one.points, &silent)))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::input)?;
+        .collect::<Result<_, _>>()?;
     bar.finish_and_clear();
     let finished = finished(loaded, explanations, results);
     Ok((finished, interrupted.load(Ordering::Relaxed)))
@@ -306,7 +303,7 @@ pub(crate) fn run_in_real_time(
                 failure = Some(what);
                 break;
             }
-            Err(RealError::Unfit(error)) => return Err(SessionError::from(error).into()),
+            Err(RealError::Unfit(error)) => return Err(error.into()),
         }
         progress.ended();
     }

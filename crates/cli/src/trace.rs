@@ -443,7 +443,7 @@ impl Asking {
             interrupted: &|| false,
             abandoned: &|| false,
         };
-        trace::explain_traced(point, trace, &self.question(), &options).map_err(Failure::input)
+        trace::explain_traced(point, trace, &self.question(), &options).map_err(Failure::from)
     }
 }
 

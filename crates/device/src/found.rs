@@ -10,8 +10,11 @@ pub enum Found {
     /// The device does not tell.
     #[default]
     Unknown,
-    /// More than nothing, by what the host knows of zones; the device does not tell how much.
-    Something,
+    /// The device does not tell; by what the host knows of its zones it was nothing, or not.
+    Presumed {
+        /// Nothing, in the sense of [`Self::Nothing`].
+        nothing: bool,
+    },
     /// What it is there for, with so many blocks: those that it transfers; those that a zone
     /// held which it reset; those that were left of a zone which it finished.
     Work(u32),
@@ -23,12 +26,21 @@ pub enum Found {
 }
 
 impl Found {
+    /// Whether it was nothing, as far as device or host know.
+    #[must_use]
+    pub const fn is_nothing(self) -> bool {
+        matches!(self, Self::Nothing | Self::Presumed { nothing: true })
+    }
+
     /// What a command found that consists of this one and another: work if one of them did.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
-            (Self::Something, _) | (_, Self::Something) => Self::Something,
+            (Self::Presumed { nothing }, other) | (other, Self::Presumed { nothing }) => {
+                let nothing = nothing && other.is_nothing();
+                Self::Presumed { nothing }
+            }
             (Self::Work(a), Self::Work(b)) => Self::Work(a.saturating_add(b)),
             (Self::Work(blocks), _) | (_, Self::Work(blocks)) => Self::Work(blocks),
             (Self::Buffered, _) | (_, Self::Buffered) => Self::Buffered,
@@ -53,9 +65,9 @@ impl Found {
     #[must_use]
     pub const fn blocks_or(self, asked: u64) -> u64 {
         match self {
-            Self::Unknown | Self::Something => asked,
+            Self::Unknown | Self::Presumed { nothing: false } => asked,
             Self::Work(blocks) => blocks as u64,
-            Self::Buffered | Self::Nothing => 0,
+            Self::Buffered | Self::Nothing | Self::Presumed { nothing: true } => 0,
         }
     }
 
@@ -72,7 +84,7 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
-    use super::Found::{self, Buffered, Nothing, Something, Unknown, Work};
+    use super::Found::{self, Buffered, Nothing, Presumed, Unknown, Work};
 
     #[test]
     fn a_command_of_parts_found_what_any_of_them_did() {
@@ -83,9 +95,22 @@ mod tests {
             (Nothing, Buffered, Buffered),
             (Nothing, Nothing, Nothing),
             (Unknown, Nothing, Unknown),
-            (Something, Unknown, Unknown),
-            (Something, Nothing, Something),
-            (Something, Work(2), Something),
+            (Presumed { nothing: true }, Unknown, Unknown),
+            (
+                Presumed { nothing: true },
+                Nothing,
+                Presumed { nothing: true },
+            ),
+            (
+                Presumed { nothing: true },
+                Presumed { nothing: false },
+                Presumed { nothing: false },
+            ),
+            (
+                Presumed { nothing: true },
+                Work(2),
+                Presumed { nothing: false },
+            ),
             (Work(u32::MAX), Work(1), Work(u32::MAX)),
         ] {
             assert_eq!((a.with(b), b.with(a)), (both, both), "{a:?} with {b:?}");

@@ -1,14 +1,16 @@
 //! Where a drive keeps what is written: in its own memory, or outside of it.
 //!
 //! The model does no I/O. Whoever wants the contents of a drive to outlive it
-//! implements [`Contents`], hands it over ([`crate::Drive::stored`]), and calls
+//! implements [`Contents`], hands it over ([`crate::Drive::stored`]), and asks
 //! [`crate::Drive::keep`] before it lets completions out. The order of calls is
 //! the contract:
 //!
 //! * data of a write, and the blocks of a log that it holds, come first, then
 //!   the record of the zone that says that they are there;
 //! * the record of a zone that was reset comes first, then its data is cleared;
-//! * what a collection has moved is recorded before its old place is reset.
+//! * what a collection has moved is recorded before its old place is reset;
+//! * what completions stand for is recorded, and synchronised if they are of a Flush, before
+//!   they are given to anybody.
 //!
 //! So after any prefix of the calls the records are true of the data.
 //!

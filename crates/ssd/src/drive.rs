@@ -134,6 +134,7 @@ impl DriveModel for Drive {
             self.core.now = to;
             return;
         }
+        let before = done.len();
         done.append(&mut self.core.backlog);
         core::mem::swap(&mut self.core.backlog, done);
         while let Some((at, event)) = self.core.events.pop_due(to) {
@@ -142,6 +143,12 @@ impl DriveModel for Drive {
         }
         core::mem::swap(&mut self.core.backlog, done);
         self.core.now = to;
+        if done.len() > before {
+            // Whoever gets these may ask at once for what undoes what they stand for, the reset
+            // of an older copy, whose record must not be there without theirs. If it fails,
+            // nothing is kept from now on, and `Drive::keep` says so.
+            let _ = self.core.keep();
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! [`Drive::stored`] makes a drive of what was kept of an earlier one: as that
 //! would come back after a loss of power at which stored energy saved all that
-//! was in its buffer. Everything acknowledged is there, since whoever
-//! owns the drive calls [`Drive::keep`] before it lets completions out; open
+//! was in its buffer. Everything acknowledged is there, since a
+//! drive keeps what completions stand for before it gives them out, and whoever
+//! owns it asks [`Drive::keep`] whether it could before they go further; open
 //! zones are closed, and zones of which nothing is left are empty (ZNS command
 //! set 1.1, section 2.1.1.3). Random write areas are there with their contents.
 //!
@@ -115,7 +116,7 @@ impl Core {
     }
 
     #[inline]
-    fn keep(&mut self) -> Result<(), NotKept> {
+    pub(crate) fn keep(&mut self) -> Result<(), NotKept> {
         if self.is_stored() {
             self.keep_outside()
         } else {
@@ -221,9 +222,10 @@ impl Drive {
         self.core.is_stored()
     }
 
-    /// Brings what is kept outside up to date: whoever owns the drive calls it
-    /// before it lets out what [`DriveModel::advance`](crate::DriveModel::advance) gave. Costs nothing if
-    /// nothing is kept outside.
+    /// Brings what is kept outside up to date, and says whether it is: whoever owns the drive
+    /// calls it before what [`DriveModel::advance`](crate::DriveModel::advance) gave leaves the
+    /// process. `advance` itself keeps what its completions stand for. Costs nothing if nothing
+    /// is kept outside.
     ///
     /// # Errors
     /// Contents were not kept. Completions that are not out must stay in, as if

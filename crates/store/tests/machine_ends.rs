@@ -17,8 +17,6 @@
     reason = "a test that cannot set itself up should fail"
 )]
 
-mod power_cuts;
-
 use std::sync::{Arc, Mutex};
 
 use zonelab_device::{Buf, Command, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
@@ -31,7 +29,7 @@ use zonelab_ssd::config::{
 use zonelab_ssd::{Drive, DriveModel, profile};
 use zonelab_store::{Options, create, open};
 
-use power_cuts::{Disk, Numbers};
+use zonelab_oracle::disk::{Disk, Numbers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -441,7 +439,7 @@ fn history(kind: Kind, seed: u64) -> u64 {
         let commands = 40 + numbers.below(120);
         {
             let mut inner = disk_now.inner();
-            inner.draw = numbers.next();
+            inner.draw = numbers.draw();
             let most = commands * 4;
             inner.cuts = (0..STATES).map(|_| 1 + numbers.below(most)).collect();
         }
@@ -458,7 +456,8 @@ fn history(kind: Kind, seed: u64) -> u64 {
         stamp = host.next_stamp;
         let seen = std::mem::take(&mut disk_now.inner().seen);
         let begun = host.history[0].0;
-        for (steps, image) in seen {
+        for seen in seen {
+            let (steps, image) = (seen.step, seen.by_machine);
             let left = Disk::of(image, session * 2 + 1);
             let (mut drive, _) = drive_on(&left, &config);
             drive.keep().unwrap();

@@ -104,7 +104,8 @@ pub(crate) fn never_struck(plan: &str, struck: &[u64]) -> Option<String> {
         ),
     };
     Some(format!(
-        "{which}: no command, zone or time was as it says (docs/models/faults.md)"
+        "{which}: no command, zone or time was as it says, or an earlier fault of the plan acted \
+         (docs/models/faults.md)"
     ))
 }
 

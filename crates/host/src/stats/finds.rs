@@ -22,8 +22,8 @@ impl Finds {
     #[inline]
     pub fn record(&mut self, found: Found) {
         self.known += u64::from(found != Found::Unknown);
-        self.told += u64::from(!matches!(found, Found::Unknown | Found::Something));
-        self.nothing += u64::from(found == Found::Nothing);
+        self.told += u64::from(!matches!(found, Found::Unknown | Found::Presumed { .. }));
+        self.nothing += u64::from(found.is_nothing());
         self.buffered += u64::from(found == Found::Buffered);
     }
 
@@ -82,7 +82,8 @@ mod tests {
             (all.nothing_share(), all.buffered_share()),
             (Some(0.25), Some(0.25))
         );
-        all.record(Found::Something);
-        assert_eq!((all.known, all.told), (9, 8));
+        all.record(Found::Presumed { nothing: true });
+        all.record(Found::Presumed { nothing: false });
+        assert_eq!((all.known, all.told, all.nothing), (10, 8, 3));
     }
 }

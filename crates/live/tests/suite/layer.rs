@@ -25,10 +25,10 @@ const BLOCK: usize = 4096;
 /// Drives that the randomised test tries.
 const RUNS: u64 = 400;
 /// No operation has this number.
-const NEVER: u64 = u64::MAX;
+pub(super) const NEVER: u64 = u64::MAX;
 
 /// A drive of `zones` zones of 32 blocks.
-fn config(zones: u32) -> DriveConfig {
+pub(super) fn config(zones: u32) -> DriveConfig {
     let mut config = profile::builtin("confznspp")
         .expect("it is built in")
         .config;
@@ -43,7 +43,7 @@ fn config(zones: u32) -> DriveConfig {
     config
 }
 
-fn settings() -> LayerSettings {
+pub(super) fn settings() -> LayerSettings {
     LayerSettings {
         mount: FtlSettings::default(),
         format: FormatSettings {
@@ -58,10 +58,10 @@ fn settings() -> LayerSettings {
 /// What a block can hold: what was durable last, and what was written since. Zero is
 /// nothing.
 #[derive(Clone, Debug)]
-struct Block {
+pub(super) struct Block {
     /// With the number of the operation that had ended by then; [`NEVER`]: nobody knows
     /// whether it came about.
-    values: Vec<(u32, u64)>,
+    pub(super) values: Vec<(u32, u64)>,
     /// Power was lost since the last of them: it can be any.
     is_open: bool,
 }
@@ -72,7 +72,7 @@ impl Block {
     }
 
     /// A read has found this: it is what the block holds, and keeps.
-    fn found(&mut self, found: u32) {
+    pub(super) fn found(&mut self, found: u32) {
         match self.is_open {
             true => {
                 let may = self.values.iter().any(|(value, _)| *value == found);
@@ -85,7 +85,7 @@ impl Block {
     }
 
     /// Power was lost: it is any of these.
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         if self.values.len() > 1 {
             self.values.iter_mut().for_each(|(_, ended)| *ended = NEVER);
             self.is_open = true;
@@ -104,7 +104,7 @@ impl Block {
     }
 }
 
-enum Asked {
+pub(super) enum Asked {
     Write {
         first: u64,
         count: u64,
@@ -120,19 +120,19 @@ enum Asked {
 }
 
 /// A host with the layer to itself.
-struct Host {
-    drive: FaultyDrive,
-    layer: FtlLayer,
-    now: Nanos,
-    blocks: Vec<Block>,
-    asked: BTreeMap<u32, Asked>,
+pub(super) struct Host {
+    pub(super) drive: FaultyDrive,
+    pub(super) layer: FtlLayer,
+    pub(super) now: Nanos,
+    pub(super) blocks: Vec<Block>,
+    pub(super) asked: BTreeMap<u32, Asked>,
     tags: u32,
-    ended: u64,
+    pub(super) ended: u64,
     value: u32,
 }
 
 impl Host {
-    fn new(mut drive: FaultyDrive, settings: LayerSettings) -> Self {
+    pub(super) fn new(mut drive: FaultyDrive, settings: LayerSettings) -> Self {
         let layer = FtlLayer::start(&mut drive, settings).expect("it can be mounted");
         let blocks = layer.info().namespaces[0].size_lbas as usize;
         let nothing = Block {
@@ -176,7 +176,7 @@ impl Host {
         self.asked.insert(tag, asked);
     }
 
-    fn ask(&mut self, rng: &mut Rng) {
+    pub(super) fn ask(&mut self, rng: &mut Rng) {
         let size = self.blocks.len() as u64;
         let count = 1 + rng.below(6);
         let first = rng.below(size - count);
@@ -227,7 +227,7 @@ impl Host {
         }
     }
 
-    fn land(&mut self, completion: Completion) {
+    pub(super) fn land(&mut self, completion: Completion) {
         let asked = self.asked.remove(&completion.tag.0);
         let asked = asked.expect("each command ends once");
         assert_eq!(completion.status, Status::SUCCESS);
@@ -251,7 +251,7 @@ impl Host {
     }
 
     /// Goes on to `to`, as the controller does. Whether power was lost on the way.
-    fn advance(&mut self, to: Nanos) -> bool {
+    pub(super) fn advance(&mut self, to: Nanos) -> bool {
         let mut done = Vec::new();
         let cycles = self.drive.power_cycles();
         self.layer.advance(&mut self.drive, to, &mut done);
@@ -289,21 +289,21 @@ impl Host {
     }
 
     /// When something happens next.
-    fn next(&self) -> Nanos {
+    pub(super) fn next(&self) -> Nanos {
         let layer = self.layer.next_event();
         let next = [layer, self.drive.next_event()].into_iter().flatten().min();
         next.expect("something is on its way")
     }
 
     /// Lets everything end.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         while !self.asked.is_empty() {
             let next = self.next();
             self.advance(next);
         }
     }
 
-    fn word_at(&mut self, first: u64) -> u32 {
+    pub(super) fn word_at(&mut self, first: u64) -> u32 {
         let (slba, nlb) = (Lba(first), 1);
         loop {
             let data = Some(Buf::zeroed(BLOCK));
@@ -336,7 +336,7 @@ impl Host {
     }
 
     /// Each block holds what it may, and keeps it from now on.
-    fn check(&mut self) {
+    pub(super) fn check(&mut self) {
         for at in 0..self.blocks.len() {
             let found = self.word_at(at as u64);
             self.blocks[at].found(found);
@@ -345,7 +345,7 @@ impl Host {
 }
 
 /// What all words of a block are.
-fn word(data: &[u8]) -> u32 {
+pub(super) fn word(data: &[u8]) -> u32 {
     let (words, _) = data.as_chunks::<4>();
     assert!(words.iter().all(|word| *word == words[0]), "a torn block");
     u32::from_le_bytes(words[0])

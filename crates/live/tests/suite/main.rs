@@ -3,6 +3,7 @@
 mod drive;
 mod exposition;
 mod http;
+mod kill_points;
 mod layer;
 mod made;
 mod metrics;

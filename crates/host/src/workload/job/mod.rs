@@ -17,11 +17,10 @@ use zonelab_nvme::Status;
 use super::contents::Buffers;
 use super::latency::Goals;
 use super::pace::Rates;
-use super::record::{Done, Recorder};
+use super::record::Done;
 use super::share::Sharing;
 use super::source::{Offer, Role, Sent, Source, Step};
 use super::{Ending, HORIZON, JobSpec};
-use crate::block::MergeCount;
 use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
 use crate::stats::{Confidence, Intervals, OpKind, Statistic};
@@ -149,26 +148,7 @@ impl WorkloadJob {
             postponed: None,
             verify,
             buffers,
-            result: JobResult {
-                name: spec.name.clone(),
-                recorder: Recorder::new(spec.recording),
-                started: spec.start,
-                measured_from: spec.start,
-                ended: spec.start,
-                operations: 0,
-                cleared_zones: 0,
-                ended_zones: 0,
-                empty_zones: 0,
-                replayed: None,
-                merges: MergeCount::default(),
-                errors: 0,
-                first_error: None,
-                too_late: None,
-                is_timeless: false,
-                is_cut_off: false,
-                depth_found: None,
-                verified: None,
-            },
+            result: JobResult::new(&spec),
             spec,
         }
     }

@@ -9,7 +9,6 @@ use super::failed::FailedCommand;
 use super::verify::Verified;
 use crate::block::MergeCount;
 use crate::reactor::StopSignal;
-#[cfg(doc)]
 use crate::workload::JobSpec;
 use crate::workload::latency::TooLate;
 use crate::workload::record::Recorder;
@@ -95,4 +94,30 @@ pub struct JobResult {
     pub depth_found: Option<u32>,
     /// What became of blocks that were verified, if any were.
     pub verified: Option<Box<Verified>>,
+}
+
+impl JobResult {
+    /// Of a job that has done nothing yet.
+    pub(super) fn new(spec: &JobSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            recorder: Recorder::new(spec.recording),
+            started: spec.start,
+            measured_from: spec.start,
+            ended: spec.start,
+            operations: 0,
+            cleared_zones: 0,
+            ended_zones: 0,
+            empty_zones: 0,
+            replayed: None,
+            merges: MergeCount::default(),
+            errors: 0,
+            first_error: None,
+            too_late: None,
+            is_timeless: false,
+            is_cut_off: false,
+            depth_found: None,
+            verified: None,
+        }
+    }
 }

@@ -96,9 +96,8 @@ impl Directed {
             return Found::Unknown;
         }
         let written = self.table.borrow().written(sent.stream);
-        match self.targets.offset_of(sent.stream, at) < written {
-            true => Found::Something,
-            false => Found::Nothing,
+        Found::Presumed {
+            nothing: self.targets.offset_of(sent.stream, at) >= written,
         }
     }
 

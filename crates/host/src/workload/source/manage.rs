@@ -113,9 +113,10 @@ impl Manage {
     /// See [`super::Source::found`]. Of zones that are in no table that jobs share it is not
     /// known what they held before.
     pub(super) const fn found(&self) -> Found {
-        match (&self.turns, self.kind, self.finds_nothing) {
-            (Turns::Shared(_), OpKind::Reset | OpKind::Finish, true) => Found::Nothing,
-            (Turns::Shared(_), OpKind::Reset | OpKind::Finish, false) => Found::Something,
+        match (&self.turns, self.kind) {
+            (Turns::Shared(_), OpKind::Reset | OpKind::Finish) => Found::Presumed {
+                nothing: self.finds_nothing,
+            },
             _ => Found::Unknown,
         }
     }

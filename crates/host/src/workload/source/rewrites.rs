@@ -143,9 +143,10 @@ impl Rewrites {
 
     /// See [`super::Source::found`].
     pub(super) fn found(&self, sent: &Sent) -> Found {
-        match (sent.direction, self.table.borrow().written(sent.stream)) {
-            (Direction::Trim, 0) => Found::Nothing,
-            (Direction::Trim, _) => Found::Something,
+        match sent.direction {
+            Direction::Trim => Found::Presumed {
+                nothing: self.table.borrow().written(sent.stream) == 0,
+            },
             _ => Found::Unknown,
         }
     }

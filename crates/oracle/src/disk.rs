@@ -1,5 +1,5 @@
-//! A medium that logs every write, punch and synchronisation, and of which what a
-//! power cut can leave is drawn.
+//! A medium of a store that logs every write, punch and synchronisation: what the end of its
+//! process leaves, and of what the end of the machine can leave a state that is drawn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,11 +10,12 @@ use zonelab_store::Medium;
 const SECTOR: u64 = 512;
 
 /// Numbers from a seed (splitmix64).
-#[derive(Clone)]
-pub(super) struct Numbers(pub(super) u64);
+#[derive(Clone, Debug)]
+pub struct Numbers(pub u64);
 
 impl Numbers {
-    pub(super) fn next(&mut self) -> u64 {
+    /// The next.
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,40 +23,59 @@ impl Numbers {
         mixed ^ mixed >> 31
     }
 
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+    /// One of `0..end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.draw() % end
     }
 
-    pub(super) fn one_in(&mut self, of: u64) -> bool {
+    /// True once in so many times.
+    pub fn one_in(&mut self, of: u64) -> bool {
         self.below(of) == 0
     }
 }
 
-pub(super) type Sector = Arc<[u8; SECTOR as usize]>;
+/// 512 bytes.
+pub type Sector = Arc<[u8; SECTOR as usize]>;
 /// Sectors that are not all zeros.
-pub(super) type Image = BTreeMap<u64, Sector>;
+pub type Image = BTreeMap<u64, Sector>;
 
 /// What became of some sectors, in order: their content after it.
 type Step = Vec<(u64, Option<Sector>)>;
 
+/// What a step of the medium can leave.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Steps by then.
+    pub step: u64,
+    /// What programs see: the process ends.
+    pub by_process: Image,
+    /// One of the states that are there when the machine has ended.
+    pub by_machine: Image,
+}
+
+/// What a [`Disk`] holds, and what it remembers.
 #[derive(Debug, Default)]
-pub(super) struct Inner {
+pub struct Inner {
     /// As programs see it.
-    pub(super) now: Image,
+    pub now: Image,
     /// As the last synchronisation left it, and what came since.
     durable: Image,
     since: Vec<Step>,
     /// Names the start of the machine.
     boot: u8,
-    /// The states that are left, by step.
-    pub(super) cuts: BTreeSet<u64>,
-    pub(super) steps: u64,
-    pub(super) seen: Vec<(u64, Image)>,
-    pub(super) draw: u64,
+    /// Steps after which what can be left is kept in `seen`.
+    pub cuts: BTreeSet<u64>,
+    /// Steps so far: writes, punches and synchronisations.
+    pub steps: u64,
+    /// What was left after `cuts`.
+    pub seen: Vec<Left>,
+    /// The seed of what is drawn next.
+    pub draw: u64,
 }
 
+/// A medium in memory; copies of it are the same one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Disk(Arc<Mutex<Inner>>);
+pub struct Disk(Arc<Mutex<Inner>>);
 
 impl Inner {
     fn sectors(&mut self, at: u64, len: u64, bytes: Option<&[u8]>) -> Step {
@@ -93,7 +113,7 @@ impl Inner {
     /// One of the states that can be left at this moment.
     fn left(&mut self) -> Image {
         let mut numbers = Numbers(self.draw);
-        self.draw = numbers.next();
+        self.draw = numbers.draw();
         let mut image = self.durable.clone();
         let grain = if numbers.one_in(2) { 1 } else { 8 };
         let style = numbers.below(5);
@@ -133,8 +153,12 @@ impl Inner {
     fn passed(&mut self) {
         self.steps += 1;
         if self.cuts.contains(&self.steps) {
-            let left = self.left();
-            self.seen.push((self.steps, left));
+            let by_machine = self.left();
+            self.seen.push(Left {
+                step: self.steps,
+                by_process: self.now.clone(),
+                by_machine,
+            });
         }
     }
 }
@@ -151,12 +175,18 @@ fn put(image: &mut Image, sector: u64, content: Option<Sector>) {
 }
 
 impl Disk {
-    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap()
+    /// What it holds.
+    ///
+    /// # Panics
+    /// Whoever had it before has panicked.
+    #[must_use]
+    pub fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().expect("nobody panics who has it")
     }
 
-    /// After the machine was started again.
-    pub(super) fn of(image: Image, boot: u8) -> Self {
+    /// One that holds this, all of it durable, on a machine whose start has this name.
+    #[must_use]
+    pub fn of(image: Image, boot: u8) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             durable: image.clone(),
             now: image,
