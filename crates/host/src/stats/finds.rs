@@ -21,9 +21,15 @@ impl Finds {
     /// Counts an operation.
     #[inline]
     pub fn record(&mut self, found: Found) {
-        self.known += u64::from(found != Found::Unknown);
-        self.told += u64::from(!matches!(found, Found::Unknown | Found::Presumed { .. }));
-        self.nothing += u64::from(found.is_nothing());
+        let (told, nothing) = match found {
+            Found::Unknown => return,
+            Found::Presumed { nothing } => (false, nothing),
+            Found::Work(_) | Found::Buffered => (true, false),
+            Found::Nothing => (true, true),
+        };
+        self.known += 1;
+        self.told += u64::from(told);
+        self.nothing += u64::from(nothing);
         self.buffered += u64::from(found == Found::Buffered);
     }
 
