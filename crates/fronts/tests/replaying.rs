@@ -16,6 +16,8 @@ use zonelab_ssd::profile::Profile;
 #[path = "../../lab/tests/suite/tiny.rs"]
 mod tiny;
 
+mod limits;
+
 use tiny::TINY;
 
 const BLOCK: u64 = 4_096;

@@ -137,15 +137,22 @@ struct Zone {
     written: u64,
     /// Of these, blocks of writes that have not completed.
     pending: u64,
-    /// Whose writes are in flight.
+    /// Whose writes are in flight; if they are of several jobs, who began.
     writer: JobId,
+    /// They are of several jobs.
+    is_shared: bool,
+    /// They are appends, all of them.
+    are_appends: bool,
     writes_in_flight: u32,
     /// A reset or finish is in flight, or what prepares it.
     is_managed: bool,
     /// Who opened it.
     opener: JobId,
-    /// It is in the list of open zones.
+    /// It is in the list of open zones: until its last write has completed, as the drive has it.
     is_open: bool,
+    /// A write failed, and others that were handed over with it are in flight: where the next
+    /// one goes is not known before they have ended.
+    is_failing: bool,
     /// How often its contents were given up.
     resets: u32,
 }
@@ -170,10 +177,13 @@ impl ZoneTable {
             written: 0,
             pending: 0,
             writer: NOBODY,
+            is_shared: false,
+            are_appends: false,
             writes_in_flight: 0,
             is_managed: false,
             opener: NOBODY,
             is_open: false,
+            is_failing: false,
             resets: 0,
         };
         let mut table = Self {
@@ -325,13 +335,15 @@ impl ZoneTable {
     }
 
     /// Whether `job` may write to `zone`, of which it may open at most
-    /// `job_limit`. Appends of several jobs may be in one zone, writes may not.
+    /// `job_limit`. Appends of several jobs may be in one zone; a write may not be there with
+    /// anything of another job, since either could arrive first.
     #[inline]
     #[must_use]
     pub fn admit(&self, zone: u32, job: JobId, append: bool, job_limit: Option<u32>) -> Admission {
         let state = &self.zones[zone as usize];
-        let elsewhere = state.writes_in_flight > 0 && state.writer != job && !append;
-        if state.is_managed || elsewhere {
+        let is_mine = state.writer == job && !state.is_shared;
+        let elsewhere = state.writes_in_flight > 0 && !is_mine && !(append && state.are_appends);
+        if state.is_managed || state.is_failing || elsewhere {
             return Admission::Busy;
         }
         if state.is_open {
@@ -345,30 +357,30 @@ impl ZoneTable {
         Admission::Granted
     }
 
-    /// Notes a write or append of `lbas` that `job` hands to the drive, and
+    /// Notes a write of `lbas`, or an `append`, that `job` hands to the drive, and
     /// gives the block of the zone at which it begins.
     #[inline]
-    pub fn begin_write(&mut self, zone: u32, job: JobId, lbas: u64) -> u64 {
+    pub fn begin_write(&mut self, zone: u32, job: JobId, lbas: u64, append: bool) -> u64 {
         let capacity = self.zoned.zone_capacity_lbas;
         let state = &mut self.zones[zone as usize];
         let at = state.written;
         state.written = (at + lbas).min(capacity);
         self.written_lbas += state.written - at;
         state.pending += lbas;
-        state.writer = job;
+        if state.writes_in_flight == 0 {
+            (state.writer, state.is_shared, state.are_appends) = (job, false, append);
+        } else {
+            state.is_shared |= state.writer != job;
+            state.are_appends &= append;
+        }
         state.writes_in_flight += 1;
         if !self.waiting.is_empty() {
             self.waiting.retain(|waiting| *waiting != job);
         }
         let state = &mut self.zones[zone as usize];
-        let is_full = state.written == capacity;
-        match (state.is_open, is_full) {
-            (false, false) => {
-                state.opener = job;
-                self.open(zone);
-            }
-            (true, true) => self.close(zone),
-            _ => {}
+        if !state.is_open {
+            state.opener = job;
+            self.open(zone);
         }
         at
     }
@@ -380,9 +392,32 @@ impl ZoneTable {
         state.pending -= lbas.min(state.pending);
         state.writes_in_flight -= 1;
         if state.writes_in_flight == 0 {
-            state.writer = NOBODY;
-            self.wake_waiting();
+            self.end_writes(zone);
         }
+    }
+
+    /// Notes that a write of `lbas` has failed: they are not written. Nobody writes to the zone
+    /// before all that was handed over with it has ended, of which writes fail as well.
+    pub fn fail_write(&mut self, zone: u32, lbas: u64) {
+        let state = &mut self.zones[zone as usize];
+        let unwritten = lbas.min(state.pending).min(state.written);
+        state.written -= unwritten;
+        state.is_failing = true;
+        self.written_lbas -= unwritten;
+        self.end_write(zone, lbas);
+    }
+
+    /// No write to the zone is in flight any more.
+    fn end_writes(&mut self, zone: u32) {
+        let capacity = self.zoned.zone_capacity_lbas;
+        let state = &mut self.zones[zone as usize];
+        state.writer = NOBODY;
+        let failed = std::mem::take(&mut state.is_failing);
+        let is_done = state.written == capacity || (failed && state.written == 0);
+        if is_done && !state.is_managed {
+            self.close(zone);
+        }
+        self.wake_waiting();
     }
 
     /// Notes that `job` takes a zone for a reset or finish, and what prepares it.
@@ -486,11 +521,17 @@ mod tests {
     #[test]
     fn writes_of_two_jobs_exclude_each_other_and_appends_do_not() {
         let mut table = table(None, None);
-        assert_eq!(table.begin_write(3, 0, 10), 0);
+        assert_eq!(table.begin_write(3, 0, 10, false), 0);
         assert_eq!(table.admit(3, 0, false, None), Admission::Granted);
         assert_eq!(table.admit(3, 1, false, None), Admission::Busy);
-        assert_eq!(table.admit(3, 1, true, None), Admission::Granted);
+        assert_eq!(table.admit(3, 1, true, None), Admission::Busy);
+        assert_eq!(table.admit(3, 0, true, None), Admission::Granted);
         assert_eq!(table.readable(3), 0, "it is in flight");
+        table.begin_write(4, 0, 10, true);
+        assert_eq!(table.admit(4, 1, true, None), Admission::Granted);
+        table.begin_write(4, 1, 10, true);
+        assert_eq!(table.admit(4, 0, true, None), Admission::Granted);
+        assert_eq!(table.admit(4, 0, false, None), Admission::Busy);
         table.end_write(3, 10);
         assert_eq!(table.admit(3, 1, false, None), Admission::Granted);
         assert_eq!((table.written(3), table.readable(3)), (10, 10));
@@ -499,24 +540,48 @@ mod tests {
     #[test]
     fn a_zone_counts_as_open_from_its_first_write_to_its_last() {
         let mut table = table(Some(2), Some(5));
-        table.begin_write(0, 0, 10);
-        table.begin_write(1, 0, 10);
+        table.begin_write(0, 0, 10, false);
+        table.begin_write(1, 0, 10, false);
         assert_eq!(table.admit(2, 0, false, None), Admission::TooManyOpen);
         assert_eq!(table.admit(1, 0, false, None), Admission::Granted);
-        table.begin_write(1, 0, 80);
+        table.begin_write(1, 0, 80, false);
+        table.end_write(1, 10);
+        let too_many = Admission::TooManyOpen;
+        assert_eq!(table.admit(2, 0, false, None), too_many, "it is filling");
+        table.end_write(1, 80);
         assert_eq!(table.open_zones(), [0]);
         assert_eq!(table.admit(2, 0, false, None), Admission::Granted);
         assert_eq!(table.admit(2, 0, false, Some(1)), Admission::TooManyOpen);
         assert_eq!(table.admit(2, 1, false, Some(1)), Admission::Granted);
         table.set_limit(Some(9));
         for zone in 2..6 {
-            table.begin_write(zone, 0, 1);
+            table.begin_write(zone, 0, 1, false);
         }
         assert_eq!(
             table.admit(6, 0, false, None),
             Admission::TooManyOpen,
             "the device"
         );
+    }
+
+    #[test]
+    fn what_failed_is_not_written_and_nobody_writes_behind_it() {
+        let mut table = table(Some(2), None);
+        for lbas in [10, 20, 30] {
+            table.begin_write(0, 0, lbas, false);
+        }
+        table.end_write(0, 10);
+        table.fail_write(0, 20);
+        assert_eq!(table.admit(0, 0, false, None), Admission::Busy);
+        table.fail_write(0, 30);
+        assert_eq!((table.written(0), table.readable(0)), (10, 10));
+        assert_eq!(table.begin_write(0, 1, 5, false), 10);
+        table.fail_write(0, 5);
+        assert_eq!((table.open_zones(), table.written_lbas()), (&[0][..], 10));
+        // One that never got anything holds nothing.
+        table.begin_write(3, 0, 90, false);
+        table.fail_write(3, 90);
+        assert_eq!((table.open_zones(), table.written(3)), (&[0][..], 0));
     }
 
     #[test]
@@ -528,7 +593,7 @@ mod tests {
         assert_eq!(table.open_zones(), [4, 6]);
         assert_eq!(table.admit(0, 0, false, None), Admission::TooManyOpen);
         assert_eq!(table.admit(4, 0, false, None), Admission::Granted);
-        assert_eq!(table.begin_write(4, 0, 10), 0);
+        assert_eq!(table.begin_write(4, 0, 10, false), 0);
         assert_eq!(table.open_zones(), [4, 6], "it is not opened again");
         table.declare_empty(4..5);
         assert_eq!(table.admit(0, 0, false, None), Admission::Granted);

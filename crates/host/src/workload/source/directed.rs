@@ -106,7 +106,7 @@ impl Directed {
         let mut table = self.table.borrow_mut();
         match (sent.role, sent.kind) {
             (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check, _) => {}
-            (Role::Measured, _) => table.end_write(zone, sent.lbas),
+            (Role::Measured, _) => table.fail_write(zone, sent.lbas),
             _ => {
                 let written = table.written(zone);
                 table.end_managing(zone, written);

@@ -259,7 +259,7 @@ impl Replaying {
             true => self.note_moved(rest),
             false => rest,
         };
-        let begins = table.begin_write(zone, self.id, lbas);
+        let begins = table.begin_write(zone, self.id, lbas, false);
         // What is moved stays in its zone, wherever it would have gone on.
         match moves {
             true => {
@@ -311,7 +311,7 @@ impl Replaying {
             nlb: lbas as u32,
         };
         if fits {
-            table.begin_write(zone, self.id, lbas);
+            table.begin_write(zone, self.id, lbas, true);
         }
         let stream = if fits { zone } else { UNTRACKED };
         Some(measured(op, OpKind::Append, Direction::Write, lbas, stream))
@@ -467,7 +467,7 @@ impl Replaying {
         }
         let mut table = self.table.borrow_mut();
         match sent.kind {
-            OpKind::Write | OpKind::Append => table.end_write(zone, sent.lbas),
+            OpKind::Write | OpKind::Append => table.fail_write(zone, sent.lbas),
             OpKind::Reset | OpKind::Finish => {
                 let written = table.written(zone);
                 table.end_managing(zone, written);

@@ -121,7 +121,7 @@ impl Rewrites {
                 return Some(Offer::Wait);
             }
         }
-        let at = table.begin_write(zone, self.id, lbas);
+        let at = table.begin_write(zone, self.id, lbas, false);
         drop(table);
         self.wishes.granted();
         let slba = Lba(self.start_of(zone).0 + at);
@@ -172,7 +172,7 @@ impl Rewrites {
                 table.end_managing(zone, written);
                 self.stage = Stage::Choose;
             }
-            Role::Measured => table.end_write(zone, sent.lbas),
+            Role::Measured => table.fail_write(zone, sent.lbas),
             _ => {}
         }
     }

@@ -384,6 +384,7 @@ impl Targets {
             Admission::TooManyOpen => {
                 let usable = |zone: &&u32| {
                     work.zones.contains(*zone)
+                        && self.rest(table, **zone) > 0
                         && table.admit(**zone, self.id, append, None) == Admission::Granted
                 };
                 // As fio does it: the place among the open zones is that of the
@@ -459,11 +460,11 @@ impl Targets {
             early.is_due = None;
         }
         let lbas = u64::from(lbas).min(rest) / min * min;
-        let at = table.begin_write(zone, self.id, lbas);
+        let append = work.style == WriteStyle::Append;
+        let at = table.begin_write(zone, self.id, lbas, append);
         let zslba = Lba(self.start_of(zone));
         // Fits: at most the `lbas` asked for.
         let nlb = lbas as u32;
-        let append = work.style == WriteStyle::Append;
         let (op, kind) = write_op(append, zslba, Lba(zslba.0 + at), nlb);
         Offer::Issue(Step {
             op,
