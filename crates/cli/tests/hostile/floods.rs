@@ -1,5 +1,9 @@
 //! Many of something, and what a host beside it sees.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use super::server::{Attack, Server, Victim, until};
 use super::wire::{self, Connect, DISCOVERY, HOST, Host, INVALID_FIELD, Wire};
 
@@ -17,6 +21,33 @@ fn silent_connections_keep_nobody_out() {
         let mut host = Host::connect(source, server.address, &server.nqn, 32).unwrap();
         host.read().unwrap();
     }
+}
+
+/// Many addresses with a single connection each, which is replaced over and over.
+#[test]
+fn connections_that_are_renewed_keep_nobody_out() {
+    let server = Server::start(true, &[]);
+    let address = server.address;
+    let all = (0..64).map(|number| Wire::from([5, number], address).ok());
+    let silent: Arc<Mutex<VecDeque<(u8, Option<Wire>)>>> =
+        Arc::new(Mutex::new((0..).zip(all).collect()));
+    let attack = Attack::start(1, move |_| {
+        let mut silent = silent.lock().unwrap();
+        let number = silent.front().unwrap().0;
+        silent.push_back((number, Wire::from([5, number], address).ok()));
+        silent.pop_front();
+        // 50 a second: a login takes as long as some of them.
+        std::thread::sleep(Duration::from_millis(20));
+        1
+    });
+    until("connections are renewed", || attack.done() > 0);
+    let logins = (0..25).filter(|number| {
+        let host = Host::connect([9, 10 + number], address, &server.nqn, 32);
+        host.and_then(|mut host| host.read()).is_ok()
+    });
+    let logins = logins.count();
+    attack.end();
+    assert_eq!(logins, 25);
 }
 
 /// Discovery controllers without keep alive, which nobody needs a key for.

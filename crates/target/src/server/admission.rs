@@ -2,9 +2,9 @@
 //!
 //! Strangers are connections that have not shown that they may be there (no
 //! queue, no authentication yet), and those of discovery. They have places of
-//! their own, in all and by address, and the oldest of the address that has most
-//! makes room for a new one. So strangers never take the places of hosts, and
-//! those that stay do not keep a host from getting in.
+//! their own, in all and by network, and one of them makes room for a new one
+//! (`strangers`). So strangers never take the places of hosts, and
+//! neither those that stay nor those that are renewed keep a host from getting in.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -17,6 +17,7 @@ use zonelab_nvme::identify::Nqn;
 use super::ending::Stage;
 use super::peer::Peer;
 use super::socket::{Socket, keep_alive};
+use super::strangers::{Network, Progress, Stranger, victim};
 use super::{BATCH, Backend, LISTENER, Server, Standing};
 use crate::tcp::Connection;
 
@@ -51,25 +52,30 @@ impl Server {
     /// closing that of a stranger if need be.
     fn make_room(&mut self, address: IpAddr, now: Nanos) -> bool {
         let limits = self.settings.limits;
-        let crowd = Crowd::of(self.peers.iter().flatten(), address);
-        let oldest_of = if crowd.own >= limits.address_connections
+        let network = Network::of(address);
+        let crowd = Crowd::of(self.peers.iter().flatten(), network);
+        let only = if crowd.own >= limits.address_connections
             || crowd.own_strangers >= limits.address_strangers
         {
-            address
+            Some(network)
         } else if crowd.all >= limits.connections || crowd.strangers >= limits.strangers {
-            match crowd.greediest {
-                Some(greediest) => greediest,
-                None => return false,
-            }
+            None
         } else {
             return true;
         };
         let strangers = self.peers.iter().enumerate().filter_map(|(index, peer)| {
-            let peer = peer.as_ref()?;
-            let is_it = is_stranger(peer) && peer.address.ip() == oldest_of;
-            is_it.then_some((peer.opened, index))
+            let peer = peer.as_ref().filter(|peer| is_stranger(peer))?;
+            let is_discovery = peer.standing == Standing::Discovery;
+            let stranger = Stranger {
+                index,
+                network: Network::of(peer.address.ip()),
+                progress: Progress::of(peer.opened, now, peer.queue.is_some(), is_discovery),
+                opened: peer.opened,
+            };
+            only.is_none_or(|only| only == stranger.network)
+                .then_some(stranger)
         });
-        let Some((_, index)) = strangers.min() else {
+        let Some(index) = victim(strangers.collect()) else {
             return false;
         };
         self.turned_away += 1;
@@ -264,32 +270,23 @@ fn is_stranger(peer: &Peer) -> bool {
 struct Crowd {
     all: usize,
     strangers: usize,
-    /// Of the address.
+    /// Of the network.
     own: usize,
     own_strangers: usize,
-    /// The address that has most strangers.
-    greediest: Option<IpAddr>,
 }
 
 impl Crowd {
-    fn of<'a>(peers: impl Iterator<Item = &'a Peer>, address: IpAddr) -> Self {
+    fn of<'a>(peers: impl Iterator<Item = &'a Peer>, network: Network) -> Self {
         let mut crowd = Self::default();
-        let mut strangers = Vec::new();
         for peer in peers.filter(|peer| !peer.is_gone) {
-            let is_own = peer.address.ip() == address;
+            let is_own = Network::of(peer.address.ip()) == network;
             crowd.all += 1;
             crowd.own += usize::from(is_own);
             if is_stranger(peer) {
                 crowd.strangers += 1;
                 crowd.own_strangers += usize::from(is_own);
-                strangers.push(peer.address.ip());
             }
         }
-        strangers.sort_unstable();
-        let runs = strangers.chunk_by(IpAddr::eq);
-        crowd.greediest = runs
-            .max_by_key(|run| run.len())
-            .and_then(|run| run.first().copied());
         crowd
     }
 }

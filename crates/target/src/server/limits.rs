@@ -92,10 +92,10 @@ impl Memory {
 pub struct Limits {
     /// Most connections at a time.
     pub connections: usize,
-    /// Most connections of an address at a time.
+    /// Most connections of an address (of IPv6, of a /64) at a time.
     pub address_connections: usize,
     /// Most connections at a time that have not shown that they may be there, or
-    /// are of discovery. The oldest of them makes room for a new one.
+    /// are of discovery. One of them makes room for a new one.
     pub strangers: usize,
     /// Most of them of an address.
     pub address_strangers: usize,

@@ -38,6 +38,7 @@ mod peer;
 mod rates;
 mod sending;
 mod socket;
+mod strangers;
 
 pub use backend::Backend;
 pub use calls::{Ended, LoopCalls, LoopHandle, Present, loop_calls};
