@@ -69,6 +69,8 @@ impl LimitArgs {
         Ok(Limits {
             connections,
             address_connections: most.unwrap_or(connections.div_ceil(2)),
+            // Who lets an address have more lets its hosts.
+            host_connections: connections.div_ceil(2).max(most.unwrap_or(0)),
             strangers,
             address_strangers: strangers.div_ceil(2),
             stall: duration("--stall", &self.stall)?,

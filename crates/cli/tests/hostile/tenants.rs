@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::server::{Server, Victim, until};
-use super::wire::{self, HOST, INVALID_NAMESPACE, OPERATION_DENIED};
+use super::wire::{self, HOST, Host, INVALID_NAMESPACE, OPERATION_DENIED};
 
 /// The other host.
 const HOSTILE: &str = "nqn.2014-08.org.nvmexpress:uuid:66666666-6666-6666-6666-666666666666";
@@ -140,4 +140,27 @@ fn rules_are_read_again_when_their_file_changes() {
         "Namespace is Write Protected"
     );
     assert!(server.is_alive());
+}
+
+/// One host takes all connections that it can get, from several addresses.
+#[test]
+fn one_host_leaves_places_for_others() {
+    let server = Server::start(false, &["--max-connections", "32"]);
+    let connect = |name: &str, source: [u8; 2]| {
+        Host::connect_as(name, source, server.address, &server.nqn, 16)
+    };
+    let greedy: Vec<Host> = (0..40)
+        .filter_map(|n| connect(HOSTILE, [6, n % 5]).ok())
+        .collect();
+    assert_eq!(greedy.len(), 8, "half of 32 places, two for each");
+    // Hosts of one association each: all but the last eighth is for anybody.
+    let others: Vec<Host> = (0..8)
+        .map(|n| {
+            let name =
+                format!("nqn.2014-08.org.nvmexpress:uuid:77777777-7777-7777-7777-77777777777{n}");
+            connect(&name, [7, n]).unwrap_or_else(|error| panic!("host {n}: {error}"))
+        })
+        .collect();
+    drop(greedy);
+    drop(others);
 }

@@ -21,6 +21,11 @@ use super::strangers::{Network, Progress, Stranger, victim};
 use super::{BATCH, Backend, LISTENER, Server, Standing};
 use crate::tcp::Connection;
 
+/// The part of all places that hosts with [`FEW_CONNECTIONS`] or more leave to others.
+const KEPT_SHARE: usize = 8;
+/// An admin queue and two more.
+const FEW_CONNECTIONS: usize = 3;
+
 impl Server {
     pub(super) fn accept(&mut self, backend: &impl Backend, now: Nanos) {
         for _ in 0..BATCH {
@@ -85,6 +90,24 @@ impl Server {
         }
         self.lose(index);
         true
+    }
+
+    /// Whether a host may have one more connection. None may have more than its share, from
+    /// however many addresses it comes, and the last places are for hosts that have few: so
+    /// there is a place for a host that has none. Those that have not shown who they are do not
+    /// count, or they could keep a host out under its name.
+    pub(super) fn has_place_for(&self, host: &Nqn) -> bool {
+        let limits = self.settings.limits;
+        let id = self.budget.find(host);
+        let peers = self.peers.iter().flatten();
+        let hosts = peers.filter(|peer| peer.standing == Standing::Host && !peer.is_gone);
+        let (mut all, mut own) = (0, 0);
+        for peer in hosts {
+            all += 1;
+            own += usize::from(peer.host.is_some() && peer.host == id);
+        }
+        let kept = limits.connections / KEPT_SHARE;
+        own < FEW_CONNECTIONS || (own < limits.host_connections && all + kept < limits.connections)
     }
 
     fn admit(&mut self, stream: TcpStream, address: SocketAddr, now: Nanos) -> io::Result<()> {

@@ -234,11 +234,12 @@ impl Server {
         backend: &mut impl Backend,
         now: Nanos,
     ) {
+        // Discovery needs no key: whoever asks learns where to go with one.
+        let is_discovery = data.subnqn.as_str() == Some(DISCOVERY_NQN);
+        let has_place = is_discovery || self.has_place_for(&data.hostnqn);
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return;
         };
-        // Discovery needs no key: whoever asks learns where to go with one.
-        let is_discovery = data.subnqn.as_str() == Some(DISCOVERY_NQN);
         let is_itself = match &peer.known_as {
             Some(name) => *name == data.hostnqn,
             None => is_discovery || !self.known_only.contains(&data.hostnqn),
@@ -246,6 +247,12 @@ impl Server {
         if !is_itself {
             let status = FabricsStatus::CONNECT_INVALID_HOST.status();
             let completion = CompletionEntry::new(entry.cdw0.cid(), status).with_dnr(true);
+            return peer.connection.refused(completion);
+        }
+        if !has_place {
+            // Not for good: it may come again.
+            let status = FabricsStatus::CONNECT_CONTROLLER_BUSY.status();
+            let completion = CompletionEntry::new(entry.cdw0.cid(), status);
             return peer.connection.refused(completion);
         }
         match backend.connect(now, (entry, command), data) {

@@ -94,6 +94,9 @@ pub struct Limits {
     pub connections: usize,
     /// Most connections of an address (of IPv6, of a /64) at a time.
     pub address_connections: usize,
+    /// Most connections of a host, by its NQN, at a time. Of the last eighth of all places a
+    /// host gets one only if it has fewer than three.
+    pub host_connections: usize,
     /// Most connections at a time that have not shown that they may be there, or
     /// are of discovery. One of them makes room for a new one.
     pub strangers: usize,
@@ -123,6 +126,7 @@ impl Default for Limits {
         Self {
             connections: 256,
             address_connections: 128,
+            host_connections: 128,
             strangers: 64,
             address_strangers: 32,
             handshake: Nanos::from_secs(10),
