@@ -80,10 +80,10 @@ pub enum RunError {
     Invalid(#[from] Errors),
     /// The experiment asks for something that the drive does not have.
     #[error("{0}")]
-    Unfit(AtPoint),
+    Unfit(Box<AtPoint>),
     /// Jobs wait for completions that faults of the drive have lost.
     #[error("{0}")]
-    Lost(AtPoint),
+    Lost(Box<AtPoint>),
 }
 
 /// What is wrong at a point.
@@ -477,14 +477,14 @@ impl Point {
         }
     }
 
-    fn says(&self, what: String) -> AtPoint {
-        AtPoint {
+    fn says(&self, what: String) -> Box<AtPoint> {
+        Box::new(AtPoint {
             experiment: self.experiment.id.clone(),
             series: self.series.name.clone(),
             axis: self.experiment.axis.name.clone(),
             x: self.x.text.clone(),
             what,
-        }
+        })
     }
 }
 

@@ -179,7 +179,6 @@ impl Disk {
     ///
     /// # Panics
     /// Whoever had it before has panicked.
-    #[must_use]
     pub fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().expect("nobody panics who has it")
     }

@@ -29,15 +29,15 @@ fn connections_that_are_renewed_keep_nobody_out() {
     let server = Server::start(true, &[]);
     let address = server.address;
     let all = (0..64).map(|number| Wire::from([5, number], address).ok());
-    let silent: Arc<Mutex<VecDeque<(u8, Option<Wire>)>>> =
-        Arc::new(Mutex::new((0..).zip(all).collect()));
+    let silent: VecDeque<(u8, Option<Wire>)> = (0..).zip(all).collect();
+    let silent = Arc::new(Mutex::new(silent));
     let attack = Attack::start(1, move |_| {
         let mut silent = silent.lock().unwrap();
         let number = silent.front().unwrap().0;
         silent.push_back((number, Wire::from([5, number], address).ok()));
         silent.pop_front();
-        // 50 a second: a login takes as long as some of them.
-        std::thread::sleep(Duration::from_millis(20));
+        // Fifty times a second each: some come while a host logs in.
+        std::thread::sleep(Duration::from_micros(300));
         1
     });
     until("connections are renewed", || attack.done() > 0);
