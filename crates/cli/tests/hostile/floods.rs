@@ -41,10 +41,13 @@ fn connections_that_are_renewed_keep_nobody_out() {
         1
     });
     until("connections are renewed", || attack.done() > 0);
-    let logins = (0..25).filter(|number| {
+    let log_in = |number: u8| {
         let host = Host::connect([9, 10 + number], address, &server.nqn, 32);
         host.and_then(|mut host| host.read()).is_ok()
-    });
+    };
+    // On a busy machine a host can come to its Connect command later than 64 others come: it
+    // tries again, as hosts do.
+    let logins = (0..25).filter(|number| (0..5).any(|_| log_in(*number)));
     let logins = logins.count();
     attack.end();
     assert_eq!(logins, 25);
