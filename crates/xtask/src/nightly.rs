@@ -79,12 +79,19 @@ const JOBS: [Job; 7] = [
 ];
 
 /// Variables that lengthen randomised tests, with ten times what they have of themselves.
-const LONGER: [(&str, &str); 2] = [("PROPTEST_CASES", "2560"), ("ZONELAB_POWER_CUTS", "100000")];
+const LONGER: [(&str, &str); 4] = [
+    ("PROPTEST_CASES", "2560"),
+    ("ZONELAB_KILL_HISTORIES", "240"),
+    ("ZONELAB_LIMIT_RUNS", "10000"),
+    ("ZONELAB_POWER_CUTS", "100000"),
+];
 /// Variables that hold the first seed of randomised tests.
-const SEEDS: [&str; 5] = [
+const SEEDS: [&str; 7] = [
     "PROPTEST_RNG_SEED",
     "ZONELAB_FTL_SEED",
+    "ZONELAB_KILL_SEED",
     "ZONELAB_KV_SEED",
+    "ZONELAB_LIMIT_SEED",
     "ZONELAB_FIO_SEED",
     "ZONELAB_HOSTILE_SEED",
 ];
