@@ -201,6 +201,113 @@ fn flushed_blocks_of_the_layer_outlive_sigkill() {
     assert_eq!(read(&mut queue, 3), 77);
 }
 
+/// Servers that are killed under load, unless `ZONELAB_KILLS` says how many.
+const KILLS: u64 = 15;
+/// Blocks of a write under load.
+const LOAD: u32 = 32;
+
+/// Writes until the server is gone. Of `flushed`, values that were there before the last Flush
+/// that ended; of `newest`, what may be there instead.
+fn load(queue: &mut TcpQueue, size: u64, round: u32, places: &mut [Place]) {
+    let groups = size / u64::from(LOAD);
+    for n in 0_u64.. {
+        let at = (n * 7919 + u64::from(round) * 104_729) % groups;
+        let value = round * 1_000_000 + n as u32;
+        let op = Op::Write {
+            slba: Lba(at * u64::from(LOAD)),
+            nlb: LOAD,
+        };
+        let mut data = Buf::zeroed(BLOCK * LOAD as usize);
+        data.chunks_mut(4)
+            .for_each(|piece| piece.copy_from_slice(&value.to_le_bytes()));
+        places[at as usize].since.push(value);
+        if !is_done(queue, op, Some(data)) {
+            return;
+        }
+        if n % 16 == 15 {
+            if !is_done(queue, Op::Flush, None) {
+                return;
+            }
+            places.iter_mut().for_each(Place::flushed);
+        }
+    }
+}
+
+/// What a group of blocks holds at least, and what was written to it since.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    flushed: u32,
+    since: Vec<u32>,
+}
+
+impl Place {
+    fn flushed(&mut self) {
+        if let Some(last) = self.since.pop() {
+            self.flushed = last;
+            self.since.clear();
+        }
+    }
+}
+
+/// Whether a command came to its end, with success.
+fn is_done(queue: &mut TcpQueue, op: Op, data: Option<Buf>) -> bool {
+    if queue.submit(Of::new(op), Tag(0), data).is_err() {
+        return false;
+    }
+    queue.ring();
+    let mut done = Vec::new();
+    while queue.poll(&mut done) == 0 {
+        let until = queue.now().saturating_add(Nanos::from_secs(30));
+        if queue.wait(until).is_err() {
+            return false;
+        }
+    }
+    done.iter().all(|ended| ended.status.is_success())
+}
+
+#[test]
+fn the_layer_is_mounted_after_every_kill() {
+    let scratch = Scratch::new("serve-ftl-kills");
+    let kills = std::env::var("ZONELAB_KILLS").ok();
+    let kills = kills.and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    // So small that the collector works from the third round on.
+    let drive = ["--set", "zones.count=12", "--web", "127.0.0.1:0"];
+    let layer = ["--ftl", "--ftl-map-share", "10%", "--ftl-spare", "40%"];
+    let options = [&drive[..], &layer].concat();
+    let mut places: Vec<Place> = Vec::new();
+    let mut collected = 0.0;
+    for round in 1..=kills as u32 {
+        let mut served = serve(&scratch, &options);
+        let size = served.said["ftl"]["blocks"].as_u64().unwrap();
+        places.resize((size / u64::from(LOAD)) as usize, Place::default());
+        let (controller, mut queue) = served.connect();
+        for (at, place) in (0..).zip(&mut places) {
+            let found = read(&mut queue, at * u64::from(LOAD));
+            let may = found == place.flushed || place.since.contains(&found);
+            assert!(may, "round {round}, group {at}: {found} of {place:?}");
+            *place = Place {
+                flushed: found,
+                since: Vec::new(),
+            };
+        }
+        let span = Duration::from_millis(100 + u64::from(round) * 37 % 200);
+        std::thread::scope(|scope| {
+            let loading = scope.spawn(|| load(&mut queue, size, round, &mut places));
+            std::thread::sleep(span);
+            collected += metric(&served, "zonelab_ftl_collected_zones_total");
+            served.process.kill().unwrap();
+            served.process.wait().unwrap();
+            loading.join().unwrap();
+        });
+        drop((queue, controller));
+    }
+    eprintln!("{kills} kills, {collected} zones emptied by the collector");
+    assert!(
+        collected > 0.0 || kills < KILLS,
+        "no kill met the collector"
+    );
+}
+
 #[test]
 fn a_write_with_force_unit_access_is_durable_and_others_wait_for_a_flush() {
     let scratch = Scratch::new("serve-ftl-fua");
