@@ -79,9 +79,10 @@ const JOBS: [Job; 7] = [
 ];
 
 /// Variables that lengthen randomised tests, with ten times what they have of themselves.
-const LONGER: [(&str, &str); 4] = [
+const LONGER: [(&str, &str); 5] = [
     ("PROPTEST_CASES", "2560"),
     ("ZONELAB_KILL_HISTORIES", "240"),
+    ("ZONELAB_KILLS", "300"),
     ("ZONELAB_LIMIT_RUNS", "10000"),
     ("ZONELAB_POWER_CUTS", "100000"),
 ];
