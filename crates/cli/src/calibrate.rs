@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use zonelab_lab::library;
 use zonelab_lab::output::{self, Manifest, ResultDir};
+use zonelab_lab::{library, session};
 use zonelab_search::calibrate::{
     self, CalibrateError, Calibration, DataFile, ExperimentFile, FreeKey, Outcome, Progress, Stop,
 };
@@ -181,13 +181,7 @@ fn experiment(name: &str) -> Result<ExperimentFile, Failure> {
         return Ok(ExperimentFile { name, text });
     }
     if !name.contains(['/', '.']) {
-        let known: Vec<&str> = library::ids().collect();
-        let near = zonelab_config::nearest(name, known.iter().copied());
-        let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
-        return Err(Failure::usage(format!(
-            "there is no experiment \"{name}\"{hint}: name a file, or one of {}",
-            known.join(", ")
-        )));
+        return Err(Failure::usage(session::no_experiment(name)));
     }
     let (name, text) = (name.to_owned(), files::read(name)?);
     Ok(ExperimentFile { name, text })

@@ -180,6 +180,8 @@ fn exit_codes_say_what_went_wrong() {
         (&["run"], 2, "Usage"),
         (&["reproduce", "C99"], 2, "did you mean"),
         (&["run", "nosuch"], 2, "there is no experiment"),
+        (&["run", "Z14"], 2, "(did you mean Z"),
+        (&["run", "good"], 2, "did you mean the file good.toml?"),
         (&["run", &unknown], 3, "did you mean `runtime`?"),
         (&["run", &endless], 3, "never ends"),
         (&["check", "."], 3, "directory"),

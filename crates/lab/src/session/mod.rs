@@ -140,11 +140,11 @@ pub fn named(files: &Files, name: &str) -> Result<Named, SessionError> {
         });
     }
     if !files.exists(Path::new(name)) && !name.contains(['/', '.']) {
-        let ids: Vec<_> = library::ids().collect();
-        return Err(SessionError::Usage(format!(
-            "there is no experiment \"{name}\": name a file, or one of {}",
-            ids.join(", ")
-        )));
+        let file = format!("{name}.toml");
+        return Err(SessionError::Usage(match files.exists(Path::new(&file)) {
+            true => format!("there is no experiment \"{name}\": did you mean the file {file}?"),
+            false => no_experiment(name),
+        }));
     }
     let path = Path::new(name);
     let text = files.text(path);
@@ -154,6 +154,18 @@ pub fn named(files: &Files, name: &str) -> Result<Named, SessionError> {
         text,
         base: path.parent().map(Path::to_owned),
     })
+}
+
+/// Why nothing is found under a name, and which names there are.
+#[must_use]
+pub fn no_experiment(name: &str) -> String {
+    let ids: Vec<_> = library::ids().collect();
+    let near = zonelab_config::nearest(name, ids.iter().copied());
+    let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+    format!(
+        "there is no experiment \"{name}\"{hint}: name a file, or one of {}",
+        ids.join(", ")
+    )
 }
 
 /// Reads an experiment that was found with settings changed, those of its drive among

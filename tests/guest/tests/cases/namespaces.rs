@@ -115,6 +115,11 @@ fn run_all(guest: &mut Guest, device: &str) -> Result<()> {
         ensure!(after > before, "{verb} writes nothing: {output}");
     }
     for study in STUDIES {
+        // There is something to lose, wherever the study before was interrupted.
+        guest.ok_for(
+            LIMIT,
+            &format!("cd /scratch && {ZONELAB} {} {device}", WRITERS[0]),
+        )?;
         interrupt_once_it_writes(guest, study, device)?;
     }
     for verb in MANAGERS {
