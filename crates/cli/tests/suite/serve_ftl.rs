@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -206,9 +207,9 @@ const KILLS: u64 = 15;
 /// Blocks of a write under load.
 const LOAD: u32 = 32;
 
-/// Writes until the server is gone. Of `flushed`, values that were there before the last Flush
-/// that ended; of `newest`, what may be there instead.
-fn load(queue: &mut TcpQueue, size: u64, round: u32, places: &mut [Place]) {
+/// Writes and flushes until the server is gone, counts writes that are `done`, and notes what
+/// places hold.
+fn load(queue: &mut TcpQueue, (size, round): (u64, u32), places: &mut [Place], done: &AtomicU64) {
     let groups = size / u64::from(LOAD);
     for n in 0_u64.. {
         let at = (n * 7919 + u64::from(round) * 104_729) % groups;
@@ -224,6 +225,7 @@ fn load(queue: &mut TcpQueue, size: u64, round: u32, places: &mut [Place]) {
         if !is_done(queue, op, Some(data)) {
             return;
         }
+        done.fetch_add(1, Ordering::Relaxed);
         if n % 16 == 15 {
             if !is_done(queue, Op::Flush, None) {
                 return;
@@ -265,11 +267,11 @@ fn is_done(queue: &mut TcpQueue, op: Op, data: Option<Buf>) -> bool {
     done.iter().all(|ended| ended.status.is_success())
 }
 
-#[test]
 #[expect(
     clippy::disallowed_methods,
     reason = "a server in another process is under load meanwhile"
 )]
+#[test]
 fn the_layer_is_mounted_after_every_kill() {
     let scratch = Scratch::new("serve-ftl-kills");
     let kills = std::env::var("ZONELAB_KILLS").ok();
@@ -294,10 +296,12 @@ fn the_layer_is_mounted_after_every_kill() {
                 since: Vec::new(),
             };
         }
-        let span = Duration::from_millis(100 + u64::from(round) * 37 % 200);
+        let (writes, done) = (200 + u64::from(round) * 37 % 200, AtomicU64::new(0));
         std::thread::scope(|scope| {
-            let loading = scope.spawn(|| load(&mut queue, size, round, &mut places));
-            std::thread::sleep(span);
+            let loading = scope.spawn(|| load(&mut queue, (size, round), &mut places, &done));
+            while done.load(Ordering::Relaxed) < writes && !loading.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             collected += metric(&served, "zonelab_ftl_collected_zones_total");
             served.process.kill().unwrap();
             served.process.wait().unwrap();
