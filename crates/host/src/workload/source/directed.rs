@@ -95,9 +95,14 @@ impl Directed {
         if sent.kind != OpKind::Read {
             return Found::Unknown;
         }
-        let written = self.table.borrow().written(sent.stream);
+        // Others go to what is written.
+        let may_be_nothing = self.work.reads_beyond_write_pointer;
+        let is_behind = || {
+            let written = self.table.borrow().written(sent.stream);
+            self.targets.offset_of(sent.stream, at) >= written
+        };
         Found::Presumed {
-            nothing: self.targets.offset_of(sent.stream, at) >= written,
+            nothing: may_be_nothing && is_behind(),
         }
     }
 

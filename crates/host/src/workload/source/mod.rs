@@ -403,7 +403,6 @@ impl Source {
 
     /// What an operation that is about to complete found to do, by what the job knows of the
     /// zones that it shares: of a device that does not tell.
-    #[cold]
     pub(crate) fn found(&self, sent: &Sent, at: Lba) -> Found {
         match self {
             Self::Directed(directed) => directed.found(sent, at),
