@@ -34,6 +34,7 @@ use crate::account::Cause;
 use crate::config::{FinishConfig, ResetConfig};
 use crate::drive::{Core, Drive};
 use crate::event::Event;
+use crate::layout::PlaneSet;
 use crate::slab::Slab;
 use bookkeeping::MetadataUpdate;
 use fill::Fill;
@@ -100,18 +101,19 @@ struct Erase {
     request: Option<u32>,
     /// Blocks before this one are to be erased.
     end_block: u32,
-    /// Planes with blocks left, or an erasure under way.
+    /// Steps with blocks left, or an erasure under way.
     steps_running: u32,
     /// A write needs the zone: nothing yields any more.
     hurried: bool,
 }
 
-/// The part of an [`Erase`] on one plane.
+/// The part of an [`Erase`] on planes that erase together, a row of blocks at a time.
 #[derive(Clone, Debug)]
 struct Step {
     erasure: u32,
-    /// The next block to erase, counted as in [`crate::layout`].
-    next_block: u32,
+    planes: PlaneSet,
+    /// The next row of blocks to erase, or `u32::MAX`: what is under way is the last.
+    next_row: u32,
     wait: StepWait,
 }
 
@@ -121,8 +123,8 @@ enum StepWait {
     Flash,
     /// It starts then.
     Start(Nanos),
-    /// Its plane is idle, or this time.
-    Idle(Nanos),
+    /// This unit of the flash, on which its next erasure is, is idle; or until this time.
+    Idle(Nanos, u32),
 }
 
 impl Background {

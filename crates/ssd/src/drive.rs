@@ -190,7 +190,7 @@ impl Drive {
                     Owner::Program(program) => self.program_group_done(program),
                 }
             }
-            Event::Unit(_) | Event::Idle(_) | Event::Channel(_) => {
+            Event::Unit(_) | Event::Ended(_) | Event::Idle(_) | Event::Channel(_) => {
                 self.core
                     .flash
                     .media_mut()

@@ -12,6 +12,8 @@ pub enum Event {
     GroupDone(u32),
     /// The array operation that runs on a unit ends, or is due to be looked at again.
     Unit(u32),
+    /// The array operation that runs on a unit ends, if it was not suspended.
+    Ended(u32),
     /// Who was told that a unit is idle has had its turn: the next may be told.
     Idle(u32),
     /// The transfer that runs on a channel ends.
@@ -47,11 +49,12 @@ impl Event {
             Self::Channel(i) => (2, i),
             Self::Task(i) => (3, i),
             Self::Request(i) => (4, i),
-            // These have no index.
+            // These have no index, and leave the rest of their kind to another.
             Self::Drain => (5, 0),
             Self::Quiet => (5, 1),
             Self::Line => (5, 2),
             Self::Fold => (5, 3),
+            Self::Ended(i) => (5, i + 4),
             Self::Loaded(i) => (6, i),
             Self::Idle(i) => (7, i),
         };
@@ -72,13 +75,18 @@ impl Event {
                 0 => Self::Drain,
                 1 => Self::Quiet,
                 2 => Self::Line,
-                _ => Self::Fold,
+                3 => Self::Fold,
+                _ => Self::Ended(index - 4),
             },
             6 => Self::Loaded(index),
             _ => Self::Idle(index),
         }
     }
 }
+
+/// The place of an event among those of the same time ([`EventQueue::reserve`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place(u64);
 
 /// Events in order of time, and of insertion where times are equal.
 ///
@@ -104,11 +112,25 @@ impl EventQueue {
     /// Adds an event.
     #[inline]
     pub fn push(&mut self, at: Nanos, event: Event) {
+        let place = self.reserve();
+        self.push_to(place, at, event);
+    }
+
+    /// The place that an event would have which was added now: for one that may be added later,
+    /// and is to come in the order in which it would have come.
+    #[inline]
+    pub fn reserve(&mut self) -> Place {
         self.sequence += 1;
         if self.sequence >> SEQUENCE_BITS != 0 {
             self.renumber();
         }
-        let low = self.sequence << EVENT_BITS | u64::from(event.pack());
+        Place(self.sequence)
+    }
+
+    /// Adds an event to a place that was reserved.
+    #[inline]
+    pub fn push_to(&mut self, place: Place, at: Nanos, event: Event) {
+        let low = place.0 << EVENT_BITS | u64::from(event.pack());
         self.heap
             .push(Reverse(u128::from(at.0) << 64 | u128::from(low)));
     }
@@ -237,6 +259,7 @@ mod tests {
             for event in [
                 Event::GroupDone(index),
                 Event::Unit(index),
+                Event::Ended(index - index.min(4)),
                 Event::Channel(index),
                 Event::Task(index),
                 Event::Request(index),

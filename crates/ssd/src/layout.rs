@@ -52,6 +52,14 @@ impl Divisor {
     }
 }
 
+/// Planes of a stripe, by their positions in it, that erase together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlaneSet {
+    first: u32,
+    stride: u32,
+    count: u32,
+}
+
 /// The physical layout of a drive.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -69,6 +77,10 @@ pub struct Layout {
     stagger: u32,
     /// Pages of one row of blocks: width x pages per block.
     pages_per_row: Divisor,
+    /// Planes that erase together: those of a die with multi-plane operations.
+    planes_together: u32,
+    /// Whether the planes of a die are neighbours in a stripe.
+    is_plane_first: bool,
     /// A page anywhere in a row of blocks touches all of them.
     whole_rows: bool,
     rows: u32,
@@ -123,6 +135,11 @@ impl Layout {
             page_lbas: Divisor::new(page_lbas),
             stagger: zones.stagger,
             pages_per_row: Divisor::new(pages_per_row),
+            planes_together: match config.media.planes {
+                PlaneMode::MultiPlane => geometry.planes,
+                PlaneMode::Independent | PlaneMode::Single => 1,
+            },
+            is_plane_first: zones.stripe == StripeOrder::PlaneFirst,
             whole_rows: config.places_by_work(),
             rows: zone_pages.div_ceil(pages_per_row),
             zone_pages,
@@ -266,6 +283,44 @@ impl Layout {
             _ => rest.min(self.width.value),
         };
         rows * self.width.value + begun
+    }
+
+    /// Pages of a zone, from a multiple of them on, that one operation programs: those on the
+    /// planes of a die with multi-plane operations, if the stripe brings them together.
+    pub(crate) fn operation_pages(&self) -> u32 {
+        let is_together = self.is_plane_first || self.width.value == self.planes_together;
+        if is_together { self.planes_together } else { 1 }
+    }
+
+    /// The planes of a stripe in sets that erase together.
+    pub(crate) fn plane_sets(&self) -> impl Iterator<Item = PlaneSet> + use<> {
+        let (width, count) = (self.width.value, self.planes_together);
+        let is_plane_first = self.is_plane_first;
+        (0..width / count).map(move |set| match is_plane_first {
+            true => PlaneSet {
+                first: set * count,
+                stride: 1,
+                count,
+            },
+            false => PlaneSet {
+                first: set,
+                stride: width / count,
+                count,
+            },
+        })
+    }
+
+    /// Blocks of a row of a zone on some planes, before block `end`.
+    pub(crate) fn blocks_of_row(
+        &self,
+        row: u32,
+        planes: PlaneSet,
+        end: u32,
+    ) -> impl Iterator<Item = u32> + use<> {
+        let first = row * self.width.value + planes.first;
+        (0..planes.count)
+            .map(move |n| first + n * planes.stride)
+            .filter(move |block| *block < end)
     }
 
     /// Row and stripe position of a zone's block, counted as in [`Self::blocks_touched`].

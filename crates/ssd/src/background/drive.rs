@@ -44,7 +44,7 @@ impl Drive {
             Some(Task::EraseAll(_)) => self.background.end_erase_all(&mut self.core, task),
             Some(Task::Zone(_)) => self.background.zone_erase_done(&mut self.core, task),
             Some(Task::Step(step)) => {
-                if step.next_block == u32::MAX {
+                if step.next_row == u32::MAX {
                     self.background.end_step(&mut self.core, task);
                 } else {
                     self.background.step_on(&mut self.core, task, true);

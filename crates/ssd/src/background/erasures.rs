@@ -1,4 +1,5 @@
-//! Erasures that resets ask for: of a zone at once, or block by block on each of its planes.
+//! Erasures that resets ask for: of a zone at once, or row by row on each of its dies, or of
+//! its planes where they erase one by one.
 
 use crate::background::Background;
 use zonelab_device::Nanos;
@@ -113,21 +114,28 @@ impl Background {
             self.erasure_starts(core, start, task);
             return;
         }
-        let slots = core.flash.layout().width().min(end_block);
+        let layout = core.flash.layout();
+        let has_blocks = |planes: &_| {
+            let rows = 0..end_block.div_ceil(layout.width());
+            rows.into_iter()
+                .any(|row| layout.blocks_of_row(row, *planes, end_block).count() > 0)
+        };
+        let sets: Vec<_> = layout.plane_sets().filter(has_blocks).collect();
         let erasure = self.erasures.insert(Erase {
             physical,
             cause,
             request,
             end_block,
-            steps_running: slots,
+            // Fits: no more than planes.
+            steps_running: sets.len() as u32,
             hurried: false,
         });
-        for slot in 0..slots {
-            let wait = StepWait::Start(start);
+        for planes in sets {
             let step = Step {
                 erasure,
-                next_block: slot,
-                wait,
+                planes,
+                next_row: 0,
+                wait: StepWait::Start(start),
             };
             let task = self.tasks.insert(Task::Step(step));
             self.record_task(core, task, number);
@@ -159,10 +167,7 @@ impl Background {
                         self.step_on(core, task, true);
                     }
                 }
-                StepWait::Idle(deadline) => {
-                    let erase = self.erasures.at(step.erasure);
-                    let (physical, block) = (erase.physical, step.next_block);
-                    let unit = core.flash.unit_of_block(physical, block);
+                StepWait::Idle(deadline, unit) => {
                     if now >= deadline {
                         self.step_on(core, task, false);
                     } else if core.flash.media().is_idle(now, unit) {
@@ -184,45 +189,42 @@ impl Background {
         }
     }
 
-    /// Takes the next block of a plane, if nothing of the host waits there.
+    /// Erases the next row of blocks, if nothing of the host waits there.
     pub(super) fn step_on(&mut self, core: &mut Core, task: u32, may_yield: bool) {
         let Some(Task::Step(step)) = self.tasks.get_mut(task) else {
             return;
         };
         let erase = self.erasures.at(step.erasure);
         let (physical, cause) = (erase.physical, erase.cause);
-        step.next_block = core
+        let (planes, end) = (step.planes, erase.end_block);
+        let next = core
             .flash
-            .next_to_erase(physical, step.next_block, erase.end_block);
-        if step.next_block >= erase.end_block {
+            .next_to_erase(physical, planes, (step.next_row, end));
+        let Some((row, block)) = next else {
             self.end_step(core, task);
             return;
-        }
-        let unit = core.flash.unit_of_block(physical, step.next_block);
+        };
+        step.next_row = row;
+        let unit = core.flash.unit_of_block(physical, block);
         if may_yield && !erase.hurried {
             let hold = self.reset.preempt_ns.unwrap_or(Nanos::ZERO);
             let deadline = core.now.saturating_add(hold);
             let now = core.now;
             if !core.flash.media().is_idle(now, unit) {
-                step.wait = StepWait::Idle(deadline);
+                step.wait = StepWait::Idle(deadline, unit);
                 self.wake_when_idle(core, unit, task, deadline);
                 core.record_yield(task);
                 return;
             }
         }
-        let block = step.next_block;
-        step.next_block += core.flash.layout().width();
+        step.next_row += 1;
         step.wait = StepWait::Flash;
         core.record_resume(task);
         let (now, token) = (core.now, Owner::Task(task).token());
-        core.flash.erase(
-            now,
-            physical,
-            std::iter::once(block),
-            cause,
-            token,
-            &mut core.events,
-        );
+        let blocks = core.flash.layout().blocks_of_row(row, planes, end);
+        let events = &mut core.events;
+        core.flash
+            .erase(now, physical, blocks, cause, token, events);
     }
 
     pub(super) fn end_step(&mut self, core: &mut Core, task: u32) {
@@ -231,10 +233,7 @@ impl Background {
         };
         core.record_task_end(task);
         let erase = self.erasures.at(step.erasure);
-        debug_assert!(
-            erase.steps_running > 0,
-            "each plane of an erasure ends once"
-        );
+        debug_assert!(erase.steps_running > 0, "each step of an erasure ends once");
         erase.steps_running -= 1;
         if erase.steps_running == 0 {
             let erase = self.erasures.remove(step.erasure);
@@ -288,18 +287,20 @@ impl Background {
         }
     }
 
-    /// Issues all remaining blocks of a plane, behind the one under way if there is one.
+    /// Issues all remaining rows of a step, behind the one under way if there is one.
     pub(super) fn issue_rest_of_step(&mut self, core: &mut Core, task: u32) {
         let Some(Task::Step(step)) = self.tasks.get_mut(task) else {
             return;
         };
         let erase = self.erasures.at(step.erasure);
-        let width = core.flash.layout().width();
-        let blocks = (step.next_block..erase.end_block).step_by(width as usize);
+        let (planes, end) = (step.planes, erase.end_block);
+        let layout = core.flash.layout();
+        let rows = step.next_row..end.div_ceil(layout.width());
+        let row = |row| layout.blocks_of_row(row, planes, end);
+        let blocks: Vec<u32> = rows.flat_map(row).collect();
         let (under_way, physical) = (step.wait == StepWait::Flash, erase.physical);
-        let left = blocks.clone().count();
-        step.next_block = erase.end_block;
-        if left == 0 {
+        step.next_row = u32::MAX;
+        if blocks.is_empty() {
             if !under_way {
                 self.end_step(core, task);
             }
@@ -312,15 +313,16 @@ impl Background {
             self.erasures.at(erasure).steps_running += 1;
             let rest = Step {
                 erasure,
-                next_block: u32::MAX,
+                planes,
+                next_row: u32::MAX,
                 wait: StepWait::Flash,
             };
             let rest = self.tasks.insert(Task::Step(rest));
             self.record_task_beside(core, rest, task);
-            core.issue_blocks(rest, physical, blocks);
+            core.issue_blocks(rest, physical, blocks.into_iter());
         } else {
             core.record_resume(task);
-            core.issue_blocks(task, physical, blocks);
+            core.issue_blocks(task, physical, blocks.into_iter());
         }
     }
 }

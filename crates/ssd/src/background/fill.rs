@@ -9,6 +9,7 @@ use crate::config::{FillExtent, FinishConfig};
 use crate::copy::Copies;
 use crate::drive::{BackEnd, Core, Effect, Owner};
 use crate::flash::{BlockRange, Target};
+use crate::layout::Layout;
 use crate::mapping::elements::Tail;
 use crate::record::{BackgroundKind, Begin};
 use crate::zones::Change;
@@ -211,6 +212,17 @@ impl Background {
     }
 }
 
+/// Blocks of a device write of `most` from `first` on: fewer if the host began an operation of
+/// the flash, whose rest comes first, so that the writes behind it have whole operations.
+fn whole_operations(layout: &Layout, first: u32, most: u32) -> u32 {
+    let whole = layout.operation_pages() * layout.page_lbas();
+    match most.is_multiple_of(whole) {
+        true => most - first % whole,
+        // Then they have no whole operations anyway.
+        false => most,
+    }
+}
+
 impl BackEnd<'_> {
     /// A zone has become full by a finish; its flash follows from `start` on.
     pub(crate) fn begin_finish(&mut self, change: &Change, request: u32, start: Nanos) {
@@ -360,9 +372,9 @@ impl BackEnd<'_> {
             return;
         }
         fill.wait = FillWait::Flash;
-        let physical = fill.physical;
+        let (physical, first) = (fill.physical, fill.next_lba);
         self.background.hurry_erasure(self.core, physical);
-        let mut left = granularity_lbas;
+        let mut left = whole_operations(self.core.flash.layout(), first, granularity_lbas);
         while let Some(range) = self.background.next_of_fill(self.core, task, left) {
             left -= range.count;
             let target = Target { physical, range };

@@ -26,7 +26,7 @@ impl Background {
         for (erasure, erase) in self.erasures.iter() {
             let is_of = |task: &Task| matches!(task, Task::Step(step) if step.erasure == erasure);
             let steps = self.tasks.iter().filter(|(_, task)| is_of(task)).count();
-            assert_eq!(erase.steps_running as usize, steps, "planes that erase");
+            assert_eq!(erase.steps_running as usize, steps, "steps of an erasure");
             assert!(steps > 0, "an erasure that has ended");
         }
         self.assert_folding();

@@ -13,7 +13,9 @@
 //! programmed. The rest of its pages is padding, and the page is programmed
 //! again when the rest of its blocks comes. The room of a unit is free when its
 //! program is over, so that room comes in steps of a unit; or, if the profile
-//! says so, of each piece of it that a transfer has taken to its die.
+//! says so, of each piece of it that a transfer has taken to its die. Dies whose
+//! registers have no number ([`PageRegister::Overlap`]) take a unit when its program
+//! begins.
 //!
 //! The way from the buffer to the dies may have a bandwidth of its own: then
 //! units leave one after the other, and each is at its die when it has left.
@@ -37,7 +39,7 @@ use std::ops::Range;
 
 use zonelab_device::{Nanos, ZoneId};
 
-use crate::config::{BufferRelease, DriveConfig, WriteBufferConfig};
+use crate::config::{BufferRelease, DriveConfig, PageRegister, WriteBufferConfig};
 use crate::drive::Core;
 use crate::slab::Slab;
 use crate::zones::Zones;
@@ -50,7 +52,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct WriteBuffer {
     size_lbas: u64,
     unit_lbas: u32,
-    /// Blocks that one transfer takes to a die; 0: room is free when the program is over.
+    /// Blocks whose room is free when a die has taken them; 0: when the program is over.
     piece_lbas: u32,
     pub(crate) is_protected: bool,
     /// Blocks in the buffer. Never more than `size_lbas`.
@@ -200,8 +202,10 @@ impl WriteBuffer {
             piece_lbas: match buffer.release {
                 BufferRelease::Program => 0,
                 BufferRelease::Transfer => match config.media.details.transfer_unit_bytes {
-                    Some(bytes) => (bytes / config.lba_bytes).max(1),
-                    None => unit_lbas(config, page_lbas),
+                    Some(bytes) if config.media.page_register != PageRegister::Overlap => {
+                        (bytes / config.lba_bytes).max(1)
+                    }
+                    _ => unit_lbas(config, page_lbas),
                 },
             },
             is_protected: buffer.power_loss_protection,

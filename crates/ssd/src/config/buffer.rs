@@ -38,6 +38,7 @@ pub enum Placement {
 pub enum BufferRelease {
     /// When the program of their unit is over: a program that fails can be repeated.
     Program,
-    /// When they are in a register of their die.
+    /// When they are in a register of their die; where registers have no number
+    /// ([`PageRegister::Overlap`](super::PageRegister::Overlap)), when their program begins.
     Transfer,
 }

@@ -26,7 +26,8 @@ impl Flash {
         places: Option<&Range<u32>>,
     ) {
         self.ops.clear();
-        let mut previous = None;
+        // The row under way, and where its operations begin.
+        let mut of_row = (None, 0);
         for block in blocks {
             let at = self.layout.block_position(block);
             if places.is_some_and(|places| !self.mapping.is_in(places, at, &self.layout)) {
@@ -35,21 +36,21 @@ impl Flash {
             let on = (&self.layout, &mut self.blocks);
             if let Some(index) = self.mapping.erase(physical, at, on) {
                 self.note(BlockEvent::Erase { block: index });
-                self.push_erase(physical, block, previous);
-                previous = Some(block);
+                if of_row.0 != Some(at.0) {
+                    of_row = (Some(at.0), self.ops.len());
+                }
+                self.push_erase(physical, block, of_row.1);
             }
         }
     }
 
-    /// Adds the erasure of a block to the group; `previous` is the block added before it.
-    fn push_erase(&mut self, physical: u32, block: u32, previous: Option<u32>) {
-        let (_, slot) = self.layout.block_position(block);
+    /// Adds the erasure of a block to the group, in which the operations of its row begin at
+    /// `row_begin`.
+    fn push_erase(&mut self, physical: u32, block: u32, row_begin: usize) {
         let unit = self.unit_of_block(physical, block);
-        // Neighbours in the stripe that share a die are one multi-plane erase.
-        let is_neighbour = slot > 0 && previous == Some(block - 1);
+        // The planes of a die erase their blocks of a row together.
         if self.timing.planes == PlaneMode::MultiPlane
-            && is_neighbour
-            && self.ops.last().is_some_and(|op| op.unit == unit)
+            && self.ops[row_begin..].iter().rev().any(|op| op.unit == unit)
         {
             return;
         }

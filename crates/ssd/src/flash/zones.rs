@@ -6,6 +6,7 @@ use std::ops::Range;
 use zonelab_device::ZoneId;
 
 use super::{EraseExtent, Flash, PhysicalZone};
+use crate::layout::PlaneSet;
 use crate::mapping::ahead::{Freed, NextErasure};
 use crate::mapping::elements::Tail;
 
@@ -185,18 +186,24 @@ impl Flash {
         self.mapping.block_end(zone.stale_end, &self.layout)
     }
 
-    /// The next stale block of a plane of a physical zone from `block` on, and before
-    /// `end`; `end` if there is none.
-    pub(crate) fn next_to_erase(&self, physical: u32, block: u32, end: u32) -> u32 {
+    /// The next row of a physical zone, from `row` on, in which a block on some planes of it is
+    /// stale, and the first such block; none lies behind block `end`.
+    pub(crate) fn next_to_erase(
+        &self,
+        physical: u32,
+        planes: PlaneSet,
+        (row, end): (u32, u32),
+    ) -> Option<(u32, u32)> {
         let is_stale = |block: &u32| {
             let at = self.layout.block_position(*block);
             let index = self.mapping.block(physical, at, &self.layout);
             index.is_some_and(|index| self.blocks.is_stale(index))
         };
-        (block..end)
-            .step_by(self.layout.width() as usize)
-            .find(is_stale)
-            .unwrap_or(end)
+        let rows = row..end.div_ceil(self.layout.width());
+        rows.into_iter().find_map(|row| {
+            let mut blocks = self.layout.blocks_of_row(row, planes, end);
+            blocks.find(is_stale).map(|block| (row, block))
+        })
     }
 
     /// The places of a physical zone with stale blocks.

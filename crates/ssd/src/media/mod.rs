@@ -265,7 +265,8 @@ impl Media {
 
     /// From now on, each piece of the page of a program that arrives in a
     /// register of its unit sends [`Event::Loaded`] with the token of its
-    /// group. The closed form never does.
+    /// group; with [`PageRegister::Overlap`], each program that begins does.
+    /// The closed form never does.
     pub(crate) fn report_loads(&mut self) {
         if let Engine::EventDriven(engine) = &mut self.engine {
             engine.report_loads();
@@ -291,7 +292,7 @@ impl Media {
         }
     }
 
-    /// Handles an [`Event::Unit`] or [`Event::Channel`] that is due: `now` is
+    /// Handles an [`Event::Unit`], [`Event::Ended`] or [`Event::Channel`] that is due: `now` is
     /// the time for which it was queued. Others are none of its business and
     /// are ignored.
     pub fn handle(&mut self, now: Nanos, event: Event, events: &mut EventQueue) {

@@ -8,7 +8,10 @@ use super::figures::about_mib_per_s;
 use super::key::Key;
 use super::write::{Effective, Text, effective};
 use super::{Cell, Derived, Figures, Profile, names};
-use crate::config::{DriveConfig, NamespaceConfig, NamespaceKind, PlaneMode, StripeOrder};
+use crate::config::{
+    ChannelArbitration, DriveConfig, NamespaceConfig, NamespaceKind, PageRegister, PlaneMode,
+    StripeOrder,
+};
 
 /// One line of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -326,6 +329,14 @@ fn advice(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
         let text =
             "channel-first keeps pages of one die apart, so that none are programmed together";
         advise("zones.stripe", text.to_owned());
+    }
+    let waits_its_turn = media.page_register == PageRegister::Hold
+        && media.arbitration == ChannelArbitration::Arrival
+        && media.transfer_ns > Nanos::ZERO;
+    if waits_its_turn {
+        let text = "a page that was read keeps its die until the channel has carried those that \
+                    arrived before: random reads stay far below what is expected above";
+        advise("media.channel_arbitration", text.to_owned());
     }
     if derived.unused_blocks_per_plane > 0 {
         let text = format!(

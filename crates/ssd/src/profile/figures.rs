@@ -51,6 +51,8 @@ pub enum Limit {
     Channels,
     /// The host link.
     Link,
+    /// The way from the write buffer to the dies.
+    Drain,
     /// Firmware cores.
     Cores,
 }
@@ -63,6 +65,7 @@ impl Limit {
             Self::Dies => "dies",
             Self::Channels => "channels",
             Self::Link => "host link",
+            Self::Drain => "drain of the write buffer",
             Self::Cores => "firmware cores",
         }
     }
@@ -124,7 +127,7 @@ impl Figures {
         let drive = Part::of_drive(config);
         let zone = Part::of_zone(config);
         let link = front_end.link_bytes_per_s;
-        let programs = |part| stream(config, part, media.program_ns, false);
+        let programs = |part| programs(config, part);
         let reads = stream(config, drive, whole_page_read(media), true);
         let bus = |channels: u32| {
             let bytes = u64::from(channels) * u64::from(geometry.page_bytes);
@@ -208,6 +211,14 @@ fn stream(config: &DriveConfig, part: Part, array: Nanos, is_read: bool) -> Ceil
     .narrower(channels, Limit::Channels)
 }
 
+/// Bandwidth of long writes, before the host link.
+fn programs(config: &DriveConfig, part: Part) -> Ceiling {
+    let drain = config
+        .write_buffer
+        .and_then(|buffer| buffer.drain_bytes_per_s);
+    stream(config, part, config.media.program_ns, false).narrower(drain, Limit::Drain)
+}
+
 /// Reads of one logical block each, spread over the drive.
 fn random_reads(config: &DriveConfig) -> Ceiling {
     let DriveConfig {
@@ -243,15 +254,11 @@ fn random_reads(config: &DriveConfig) -> Ceiling {
 
 /// Erasing `rows` blocks on each plane of a zone.
 fn erase_time(config: &DriveConfig, rows: u32) -> Nanos {
-    // Step by step, planes of a die are erased one after the other; all at
-    // once, those of a row together if the die can.
-    let stepwise = config.reset.preempt_ns.is_some();
-    let together = if stepwise {
-        1
-    } else {
-        pages_per_operation(config)
+    // The planes of a die erase their blocks of a row together if the die can.
+    let operations_per_row = match config.media.planes {
+        PlaneMode::Independent | PlaneMode::MultiPlane => 1,
+        PlaneMode::Single => config.geometry.planes,
     };
-    let operations_per_row = config.geometry.planes / units_per_lun(config) / together;
     let operations = u64::from(rows) * u64::from(operations_per_row);
     Nanos(operations.saturating_mul(config.media.erase_ns.0))
 }
@@ -270,16 +277,13 @@ fn finish_time(config: &DriveConfig, pages: u32) -> Nanos {
     };
     if config.finish.is_buffered() {
         // As a stream of writes, whatever their size.
-        let zone = stream(
-            config,
-            Part::of_zone(config),
-            config.media.program_ns,
-            false,
-        );
+        let zone = programs(config, Part::of_zone(config));
         let bytes = u128::from(pages) * u128::from(config.geometry.page_bytes);
-        let ns = bytes * 1_000_000_000 / u128::from(zone.per_s.max(1));
         let writes = bytes / u128::from(granularity_bytes.max(1));
-        let ns = ns.max(writes * u128::from(core_time(config).0));
+        // Each device write waits for the pause and the core of the one before it.
+        let turn = pause_ns.max(core_time(config));
+        let ns = (bytes * 1_000_000_000 / u128::from(zone.per_s.max(1)))
+            .max(writes * u128::from(turn.0));
         return Nanos(u64::try_from(ns).unwrap_or(u64::MAX));
     }
     let chunk = (granularity_bytes / config.geometry.page_bytes).min(pages);

@@ -17,7 +17,7 @@ pub(super) fn profile(document: &Document) -> Result<Profile, Reported> {
     let root = document.root();
     let mut reading = Reading::new(keys::blank(), 1);
     read_sections(&root, &mut reading);
-    let namespaces = namespaces(&root);
+    let namespaces = namespaces(&root, reading.lba_bytes);
     reading.so_far()?;
     let namespaces = namespaces?;
     for section in keys::sections() {
@@ -83,10 +83,10 @@ fn report_all(document: &Document, violations: Vec<Violation>) -> Reported {
 }
 
 /// The namespaces that the file states, with the limits that it states for them.
-fn namespaces(root: &Table<'_>) -> Result<Vec<NamespaceConfig>, Reported> {
+fn namespaces(root: &Table<'_>, lba_bytes: u32) -> Result<Vec<NamespaceConfig>, Reported> {
     let section = keys::namespaces();
     let namespace = |table: &Table<'_>| {
-        let mut reading = Reading::new(keys::blank_namespace(), 1);
+        let mut reading = Reading::new(keys::blank_namespace(), lba_bytes);
         reading.section(section, table);
         reading.so_far().map(|()| reading.config)
     };

@@ -44,6 +44,7 @@
 //! | `media_support` | what the tests of flash timing share |
 //! | `namespaces` | namespaces: address spaces and limits of their own on shared flash |
 //! | `nvm_commands` | Write Zeroes, Compare, Verify, Deallocate and Copy on zones |
+//! | `pairs_of_features` | features that are right alone, two at a time |
 //! | `policies` | policies from outside of the crate |
 //! | `power` | loss of power: what is left of zones and data |
 //! | `preemptive_adapt` | thresholds that adapt to the load |
@@ -102,6 +103,7 @@ mod media_policies;
 mod media_support;
 mod namespaces;
 mod nvm_commands;
+mod pairs_of_features;
 mod policies;
 mod power;
 mod preemptive_adapt;

@@ -103,7 +103,7 @@ impl EventDriven {
         let is_program = record.kind == FlashKind::Program;
         let is_whole = record.transfer_ns == 0;
         record.startable = is_program && is_whole;
-        if is_program && self.rules.reports_loads {
+        if is_program && self.rules.reports_loads && !self.rules.loads_at_start {
             events.push(now, Event::Loaded(self.groups[group].token));
         }
         if is_whole {

@@ -17,7 +17,7 @@ use super::idle::IdleWaits;
 use super::{FlashKind, FlashOp};
 use crate::account::{Cause, Ledger};
 use crate::config::{ChannelArbitration, DiePolicy, MediaConfig, PageRegister, Suspend};
-use crate::event::{Event, EventQueue};
+use crate::event::{Event, EventQueue, Place};
 use crate::record::Work;
 use crate::slab::Slab;
 
@@ -65,8 +65,10 @@ struct Rules {
     one_ahead: bool,
     /// The longest that one transfer keeps its channel; `u32::MAX`: to its end.
     piece_ns: u32,
-    /// Arrivals of pages at their units are reported.
+    /// Arrivals of pages at their units are reported, ...
     reports_loads: bool,
+    /// ... or, since registers have no number, when a unit begins to program them.
+    loads_at_start: bool,
     /// Channels serve tickets drawn at submission.
     tickets: bool,
     policy: DiePolicy,
@@ -96,6 +98,9 @@ struct Group {
     uncertain: u32,
     /// The latest certain end.
     end: Nanos,
+    /// The place of its end among events of the same time: that of the start of its last
+    /// operation, whether it could be suspended or not.
+    place: Place,
 }
 
 impl EventDriven {
@@ -108,6 +113,7 @@ impl EventDriven {
                 one_ahead: config.page_register == PageRegister::Cache,
                 piece_ns: u32::MAX,
                 reports_loads: false,
+                loads_at_start: config.page_register == PageRegister::Overlap,
                 tickets: config.arbitration == ChannelArbitration::Arrival,
                 policy: config.policy,
                 suspend: config.suspend,
@@ -155,6 +161,7 @@ impl EventDriven {
             token,
             uncertain,
             end,
+            place: Place::default(),
         });
         for op in ops {
             self.start(now, group, cause, op, events);
@@ -235,8 +242,14 @@ impl EventDriven {
         }
     }
 
-    /// Forgets an operation: it ends at `at`, whatever happens.
+    /// Forgets an operation that begins: it ends at `at`, whatever happens.
     fn end_is_certain(&mut self, op: u32, at: Nanos, events: &mut EventQueue) {
+        self.groups.at(self.ops[op].group).place = events.reserve();
+        self.has_ended(op, at, events);
+    }
+
+    /// Forgets an operation that ends at `at`.
+    fn has_ended(&mut self, op: u32, at: Nanos, events: &mut EventQueue) {
         let OpRecord {
             group,
             under_way,
@@ -250,8 +263,10 @@ impl EventDriven {
         record.end = record.end.max(at);
         record.uncertain -= 1;
         if record.uncertain == 0 {
-            let Group { token, end, .. } = self.groups.remove(group);
-            events.push(end, Event::GroupDone(token));
+            let Group {
+                token, end, place, ..
+            } = self.groups.remove(group);
+            events.push_to(place, end, Event::GroupDone(token));
             if let Some(certain) = &mut self.certain {
                 certain.add(end, token, cause);
             }
@@ -269,6 +284,7 @@ impl EventDriven {
                     self.look_at_unit(unit, now, events);
                 }
             }
+            Event::Ended(unit) => self.write_ends(unit, now, events),
             Event::Idle(unit) => {
                 self.waits.has_told(unit);
                 if self.waits.any(unit) {

@@ -146,8 +146,9 @@ impl EventDriven {
         if free_at <= now || free_at == Nanos::MAX || free_at == wake_at {
             return;
         }
-        let wanted =
-            this.running != Running::Settled || self.choose(unit).is_some() || self.waits.any(unit);
+        // The end of a write has an event of its own.
+        let is_read = matches!(this.running, Running::Read(_));
+        let wanted = is_read || self.choose(unit).is_some() || self.waits.any(unit);
         if wanted {
             self.units[unit as usize].wake_at = free_at;
             events.push(free_at, Event::Unit(unit));
@@ -174,9 +175,24 @@ impl EventDriven {
                 let work = || work(&self.groups, record);
                 self.ledger
                     .occupy(resource, record.cause, write.booked_to, end, work);
-                self.end_is_certain(write.op, end, events);
+                self.has_ended(write.op, end, events);
             }
         }
+    }
+
+    /// A write that could be suspended ends, if it was not.
+    pub(super) fn write_ends(&mut self, unit: u32, now: Nanos, events: &mut EventQueue) {
+        let this = &self.units[unit as usize];
+        if this.free_at == now && matches!(this.running, Running::Write(_)) {
+            self.settle(unit, now, events);
+        }
+    }
+
+    /// An operation that can be suspended begins, or goes on, and may end at `end`.
+    fn may_end(&mut self, unit: u32, op: u32, end: Nanos, events: &mut EventQueue) {
+        let place = events.reserve();
+        self.groups.at(self.ops[op].group).place = place;
+        events.push_to(place, end, Event::Ended(unit));
     }
 
     /// Starts whatever is next on a unit that is free. Returns false if there
@@ -198,7 +214,7 @@ impl EventDriven {
                 true
             }
             Some(Choice::Resume(op)) => {
-                self.resume(unit, op, now);
+                self.resume(unit, op, now, events);
                 self.suspend_for_waiting(unit, now);
                 true
             }
@@ -325,6 +341,10 @@ impl EventDriven {
     /// Starts the array time of a program or erase at `from`.
     fn start_write(&mut self, unit: u32, op: u32, from: Nanos, events: &mut EventQueue) {
         let record = self.ops[op];
+        let is_program = record.kind == FlashKind::Program;
+        if is_program && self.rules.reports_loads && self.rules.loads_at_start {
+            events.push(from, Event::Loaded(self.groups[record.group].token));
+        }
         let end = from + Nanos(u64::from(record.array_ns));
         let this = &mut self.units[unit as usize];
         this.reads_in_turn = 0;
@@ -336,6 +356,7 @@ impl EventDriven {
                 from,
                 booked_to: from,
             });
+            self.may_end(unit, op, end, events);
         } else {
             let resource = Resource::Unit(unit);
             let work = || work(&self.groups, &record);
@@ -396,7 +417,7 @@ impl EventDriven {
         }
     }
 
-    fn resume(&mut self, unit: u32, op: u32, now: Nanos) {
+    fn resume(&mut self, unit: u32, op: u32, now: Nanos, events: &mut EventQueue) {
         let this = &mut self.units[unit as usize];
         let from = now + self.rules.suspend.overhead_ns;
         this.suspended = NONE;
@@ -409,6 +430,8 @@ impl EventDriven {
             from,
             booked_to: now,
         });
+        let end = this.free_at;
+        self.may_end(unit, op, end, events);
     }
 
     /// The channel has begun to empty the register that holds `unit`: it is
@@ -429,7 +452,7 @@ impl EventDriven {
     pub(in crate::media) fn is_idle(&self, now: Nanos, unit: u32) -> bool {
         let this = &self.units[unit as usize];
         this.free_at <= now
-            && this.running == Running::Settled
+            && !matches!(this.running, Running::Read(_))
             && this.suspended == NONE
             && this.reads.first().is_none()
             && this.writes.first().is_none()

@@ -325,7 +325,8 @@ fn buffer() -> [Key; 3] {
         .says(
             "When the room of a block is free again. `program`: when it is programmed. \
                  `transfer`: when the transfer (or each piece of `media.transfer_unit`) has \
-                 taken it to its die, which needs `channel_arbitration = \"ready\"`.",
+                 taken it to its die, which needs `channel_arbitration = \"ready\"`; with \
+                 `page_register = \"overlap\"`, when its program begins.",
         ),
     ]
 }

@@ -155,7 +155,7 @@ impl Rig {
         match event {
             Event::GroupDone(token) => self.ended.push((at, token)),
             Event::Task(task) => self.woken.push((at, task)),
-            Event::Unit(_) | Event::Idle(_) | Event::Channel(_) => {
+            Event::Unit(_) | Event::Ended(_) | Event::Idle(_) | Event::Channel(_) => {
                 self.internal += 1;
                 self.media.handle(at, event, &mut self.events);
             }
