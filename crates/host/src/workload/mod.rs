@@ -205,9 +205,9 @@ pub struct Stop {
 /// that end with it are told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// Its decision to issue nothing more (its deadline, if that comes first).
-    /// What is in flight then is waited for and not measured: throughput is
-    /// that of a load that goes on. A job that waits for its rate decides when
+    /// Its decision to issue nothing more: at its deadline, or at the first completion behind
+    /// it, which counts, and so does its time. What is in flight then is waited for and not
+    /// measured: throughput is that of a load that goes on. A job that waits for its rate decides when
     /// the rate lets it go on, so that others hear of its end as late as that.
     #[default]
     AtDecision,

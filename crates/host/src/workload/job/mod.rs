@@ -579,7 +579,10 @@ impl Job for WorkloadJob {
         let is_idle = self.in_flight() == 0;
         if self.stopping {
             if self.spec.ending == Ending::AtDecision {
-                self.close(queue.now().min(self.deadline));
+                // What completed behind the deadline, and was counted, took its time too.
+                let counted = done.iter().map(|completion| completion.at);
+                let end = counted.fold(self.deadline, Nanos::max);
+                self.close(queue.now().min(end));
             }
             if is_idle && !self.flushes_at_end(queue) {
                 if self.verify.is_some()

@@ -41,9 +41,11 @@ pub(super) struct Targets {
     /// The pass has gone on from the first zone for that reason.
     goes_on: bool,
     early: Option<Early>,
-    /// Zones that reads in order left out, while they are in their first pass.
+    /// Zones that reads left out: in order, while they are in their first pass, ...
     empty: u64,
     is_first_pass: bool,
+    /// ... or at random: those that were drawn and had nothing, a bit each.
+    drawn_empty: Vec<u64>,
 }
 
 /// Resets before zones are full.
@@ -93,10 +95,12 @@ impl Targets {
             empty: 0,
             // Who writes too makes what it reads.
             is_first_pass: work.flow(Direction::Write).is_none(),
+            drawn_empty: Vec::new(),
         }
     }
 
-    /// Zones that reads in order left out in their first pass, since nothing is written there.
+    /// Zones that reads left out since nothing is written there: those in order in their first
+    /// pass, and those at random.
     pub(super) const fn empty(&self) -> u64 {
         self.empty
     }
@@ -157,9 +161,13 @@ impl Targets {
     ) -> Offer {
         let min = u64::from(min);
         if let Some((zone, block)) = self.random(work, Direction::Read, rng) {
-            let Some(zone) = self.zone_with_data(work, table, zone, min, true) else {
+            let drawn = zone;
+            let Some(zone) = self.zone_with_data(work, table, drawn, min, true) else {
                 return Offer::Exhausted;
             };
+            if zone != drawn && self.is_first_pass {
+                self.was_drawn_empty(work, drawn);
+            }
             let blocks = self.readable(work, table, zone) / min;
             let last = (blocks - 1) * min;
             let offset = (block % blocks * min).min(last);
@@ -186,6 +194,17 @@ impl Targets {
             Some(zone) => self.issue_read(work, table, zone, 0, lbas, min),
             None => Offer::Exhausted,
         }
+    }
+
+    /// A read at random would have gone to this zone, which has nothing to read.
+    #[cold]
+    fn was_drawn_empty(&mut self, work: &DirectedWork, zone: u32) {
+        let at = (zone - work.zones.start) as usize;
+        self.drawn_empty.resize(work.zones.len().div_ceil(64), 0);
+        let bits = &mut self.drawn_empty[at / 64];
+        let bit = 1 << (at % 64);
+        self.empty += u64::from(*bits & bit == 0);
+        *bits |= bit;
     }
 
     fn readable(&self, work: &DirectedWork, table: &ZoneTable, zone: u32) -> u64 {
