@@ -33,8 +33,8 @@ use crate::results::{self, Destination, Outcome, Subject};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
-pub(crate) use said::never_struck;
-use said::{idle, notices, of_jobs, unstruck};
+use said::{idle, notices, of_jobs};
+pub(crate) use said::{tell_struck, unstruck};
 use shown::{Shown, text};
 
 /// Options of both commands.
@@ -316,7 +316,7 @@ fn execute(
         outdated,
         suspects,
     } = judged(finished, &references, (plan, is_real), (scope, &misfits))?;
-    summary.warnings = [idle(finished, plan), unstruck(finished, plan)].concat();
+    summary.warnings = [idle(finished, plan), unstruck(finished, &plan.conditions)].concat();
     let (failed, of_jobs) = of_jobs(finished, &summary.warnings);
     suspects.iter().for_each(|what| warn(what));
     say(of_jobs.iter().chain(&plan.skipped));

@@ -15,7 +15,7 @@ use crate::conditions::ConditionArgs;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::{Files, ProfileFiles};
-use crate::reproduce;
+use crate::reproduce::{self, unstruck};
 use crate::results::{self, Destination, Subject};
 use crate::session::{self, Finished, Loaded, Settings};
 
@@ -580,6 +580,9 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         for warning in idle::warnings(&[(&one.experiment, &*one.points, &*one.results)], says_all) {
             tell!("zonelab: warning: {warning}");
         }
+    }
+    for warning in unstruck(&finished, &conditions) {
+        tell!("zonelab: warning: {warning}");
     }
     let result = finished.iter().flat_map(|one| &one.results).next();
     let Some(trace) = result.and_then(|result| result.trace.as_deref()) else {

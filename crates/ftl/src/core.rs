@@ -5,8 +5,10 @@ use std::task::Waker;
 
 use zonelab_device::QueueId;
 
+use crate::FtlError;
 use crate::blocks::{DataZone, MapChange};
 use crate::changes::{Changes, Lane};
+use crate::durable::{Durable, OF_A_LAYER, active_needed};
 use crate::epochs::Epochs;
 use crate::frontier::{Frontier, Writer};
 use crate::map::ForwardMap;
@@ -15,7 +17,6 @@ use crate::settings::{FtlSettings, Placement};
 use crate::shape::Shape;
 use crate::sync::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Mutex, Ordering, lock};
 use crate::zones::{Generation, ZoneTable};
-use crate::{FtlError, durable::Durable};
 
 /// Most changes that wait for a commit, however many the journal has room for: these
 /// hold up nothing, and a commit of them writes about 400 KiB.
@@ -121,9 +122,7 @@ impl Core {
         map: ForwardMap,
     ) -> Result<Self, FtlError> {
         let generations = settings.generations;
-        // Of each generation a zone is written, one of some generation gets its footer, and
-        // another is a program's.
-        let needed = Durable::ACTIVE_ZONES + generations + 2;
+        let needed = active_needed(generations);
         let most = MOST_GENERATIONS.min((shape.reserved_zones - 1).saturating_sub(KEPT_FREE));
         if !(1..=most).contains(&generations) {
             return Err(FtlError::setting(
@@ -137,7 +136,7 @@ impl Core {
             return Err(FtlError::TooFewActive {
                 limit,
                 needed,
-                what: "metadata, a program and the collector",
+                what: OF_A_LAYER,
             });
         }
         let most = shape.reserved_zones - 1;

@@ -52,8 +52,8 @@ fn of_results((experiment, points, results): Measured<'_>, says_all: bool) -> Ve
             // With the value of the axis put in.
             let experiment = point.map_or(experiment, Point::experiment);
             let template = experiment.job_of_result(&job.name);
-            let says = point.filter(|_| says_all);
-            said.extend(template.map_or_else(Vec::new, |of| of_job(result, (job, of), says)));
+            let of = |template| of_job(result, (job, template), (point, says_all));
+            said.extend(template.map_or_else(Vec::new, of));
         }
     }
     gathered(said, &experiment.axis.name)
@@ -63,7 +63,7 @@ fn of_results((experiment, points, results): Measured<'_>, says_all: bool) -> Ve
 fn of_job(
     result: &PointResult,
     (job, template): (&JobMeasured, &JobTemplate),
-    point: Option<&Point>,
+    (point, says_all): (Option<&Point>, bool),
 ) -> Vec<Said> {
     let unmeasured = |what: &str| vec![Said::unmeasured(result, job, what.to_owned())];
     let metric = |name: &str| job.metrics.get(name);
@@ -79,10 +79,12 @@ fn of_job(
         return unmeasured("completed nothing while it was measured");
     }
     if metric("nothing_share").is_none() && job.kind.may_find_nothing() {
-        let idle = point.and_then(|of| of.idle_jobs().remove(&template.name));
+        let says = point.filter(|_| says_all);
+        let idle = says.and_then(|of| of.idle_jobs().remove(&template.name));
         return idle.map_or_else(Vec::new, |what| unmeasured(&what));
     }
-    let nothing = format!("did nothing: {}", remedy(job.kind, template));
+    let in_one = point.is_some_and(Point::is_in_one_namespace);
+    let nothing = format!("did nothing: {}", remedy(job.kind, template, in_one));
     let shares = [
         (!template.finds_nothing).then_some(("nothing_share", nothing)),
         Some(("buffered_share", BUFFERED.to_owned())),
@@ -258,13 +260,15 @@ pub const fn why(kind: OpKind) -> &'static str {
     }
 }
 
-/// The same for a job, with what would give it something to do.
-fn remedy(kind: OpKind, job: &JobTemplate) -> String {
+/// The same for a job, with what would give it something to do; `in_one`: the file counts the
+/// zones of the one namespace that all jobs work in.
+fn remedy(kind: OpKind, job: &JobTemplate, in_one: bool) -> String {
     let why = why(kind);
     let zones = zones(&job.zones);
     match (kind, &job.work) {
         (OpKind::Read | OpKind::Reset, work)
             if namespace_of(job) != NamespaceId::FIRST
+                && !in_one
                 && !matches!(work, WorkTemplate::Blocks(_)) =>
         {
             format!(
@@ -403,7 +407,11 @@ fn is_no_fill(fill: &FillTemplate) -> bool {
 }
 
 /// The jobs of a series that find nothing, by name, with what that means.
-pub(crate) fn idle_jobs(experiment: &Experiment, series: &SeriesSpec) -> BTreeMap<String, String> {
+pub(crate) fn idle_jobs(
+    experiment: &Experiment,
+    series: &SeriesSpec,
+    in_one: bool,
+) -> BTreeMap<String, String> {
     let mut held = Held {
         full: &series.full_zones,
         written: Vec::new(),
@@ -431,7 +439,7 @@ pub(crate) fn idle_jobs(experiment: &Experiment, series: &SeriesSpec) -> BTreeMa
             };
             idle.insert(
                 job.name.clone(),
-                format!("does nothing: {}", remedy(kind, job)),
+                format!("does nothing: {}", remedy(kind, job, in_one)),
             );
         }
     }

@@ -208,7 +208,12 @@ impl Point {
     /// A drive that starts from a state is not known from the file.
     #[must_use]
     pub fn idle_jobs(&self) -> BTreeMap<String, String> {
-        idle::idle_jobs(&self.experiment, &self.series)
+        idle::idle_jobs(&self.experiment, &self.series, self.is_in_one_namespace())
+    }
+
+    /// Whether all jobs work in one namespace, that of the device, whose zones the file counts.
+    pub(crate) const fn is_in_one_namespace(&self) -> bool {
+        self.namespace.is_some()
     }
 
     /// What stands for the names of axes here.
@@ -361,7 +366,7 @@ impl Point {
                     .to_owned(),
             ));
         }
-        let failing = idle::failing(&self.experiment, &self.series, self.namespace.is_some());
+        let failing = idle::failing(&self.experiment, &self.series, self.is_in_one_namespace());
         if let Some(what) = failing {
             return Err(self.unfit(what));
         }

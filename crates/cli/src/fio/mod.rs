@@ -24,7 +24,7 @@ use crate::conditions::ConditionArgs;
 use crate::devices::HostArgs;
 use crate::exit::{Exit, Failure};
 use crate::host_state::HostState;
-use crate::reproduce::never_struck;
+use crate::reproduce::tell_struck;
 use crate::trace;
 pub(crate) use input::arrange;
 use target::{Ran, Target};
@@ -252,14 +252,7 @@ fn put_more(args: &Args, run: &FioRun) -> Result<(), Failure> {
         output::replace(path, bytes).map_err(Failure::environment)?;
         tell!("zonelab: snapshot: {}", path.display());
     }
-    let struck: u64 = run.faults_struck.iter().sum();
-    if struck > 0 {
-        tell!("zonelab: faults struck {struck} times");
-    }
-    let plan = args.conditions.faults();
-    if let Some(warning) = plan.and_then(|file| never_struck(file, &run.faults_struck)) {
-        tell!("zonelab: warning: {warning}");
-    }
+    tell_struck(args.conditions.faults(), &run.faults_struck);
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use crate::conditions::{self, ConditionArgs};
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::host_state::{self, HostState};
+use crate::reproduce::tell_struck;
 use crate::results::Subject;
 use crate::{console, files, namespace, profiles, results};
 
@@ -251,6 +252,7 @@ fn emulated(
         end,
         wear,
         lost_completions,
+        faults_struck,
     } = kv::run_alone(drive, way, template, surroundings).map_err(unfit)?;
     if let Some(host) = &mut host {
         host.after(None);
@@ -260,6 +262,7 @@ fn emulated(
         let late = zonelab_config::units::fmt_duration(end.lateness_max.0);
         tell!("zonelab: in real time; what was to happen was at most {late} late");
     }
+    tell_struck(args.conditions.faults(), &faults_struck);
     let Some(result) = run else {
         let at = zonelab_config::units::fmt_duration(end.at.0);
         let why = lost_completions.map_or_else(String::new, |lost| format!(": {lost}"));

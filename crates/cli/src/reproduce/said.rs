@@ -4,6 +4,7 @@ use zonelab_lab::idle;
 use zonelab_lab::rows::Row;
 
 use super::{Plan, Ran, is_altered};
+use crate::conditions::Loaded;
 use crate::host_state::HostState;
 use crate::session::Finished;
 
@@ -68,8 +69,8 @@ pub(super) fn idle(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
 }
 
 /// Faults that struck at no point, as a mistyped zone or time has it.
-pub(super) fn unstruck(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
-    let words = &plan.conditions.words;
+pub(crate) fn unstruck(finished: &[Finished], conditions: &Loaded) -> Vec<String> {
+    let words = &conditions.words;
     let file = words.iter().skip_while(|word| *word != "--faults").nth(1);
     let of_one = |one: &Finished| {
         let plan = match (&one.experiment.faults, file) {
@@ -89,9 +90,20 @@ pub(super) fn unstruck(finished: &[Finished], plan: &Plan<'_>) -> Vec<String> {
     finished.iter().flat_map(of_one).collect()
 }
 
+/// How often faults struck, and which never did: on the standard error output.
+pub(crate) fn tell_struck(plan: Option<&str>, struck: &[u64]) {
+    let times: u64 = struck.iter().sum();
+    if times > 0 {
+        tell!("zonelab: faults struck {times} times");
+    }
+    if let Some(warning) = plan.and_then(|plan| never_struck(plan, struck)) {
+        tell!("zonelab: warning: {warning}");
+    }
+}
+
 /// What is said of a plan of faults some of which, or all, never struck; `struck` is how often
 /// each did, in the order of the plan.
-pub(crate) fn never_struck(plan: &str, struck: &[u64]) -> Option<String> {
+fn never_struck(plan: &str, struck: &[u64]) -> Option<String> {
     let never = (1..).zip(struck).filter(|(_, times)| **times == 0);
     let never: Vec<u32> = never.map(|(number, _)| number).collect();
     let which = match &*never {

@@ -130,13 +130,20 @@ fn push_direction(
 ) {
     let run_time = entry.run_time[direction as usize];
     let rate = per_second(stats.bytes, run_time);
+    // Of what took no time, there is no rate.
+    let rates = match run_time {
+        Nanos::ZERO => "IOPS=-, BW=-".to_owned(),
+        _ => format!(
+            "IOPS={}, BW={} ({})",
+            count(per_second(stats.operations, run_time)),
+            binary(rate, "/s"),
+            decimal(rate, "/s"),
+        ),
+    };
     let _ = write!(
         text,
-        "  {:>5}: IOPS={}, BW={} ({})({}/{}msec)",
+        "  {:>5}: {rates}({}/{}msec)",
         direction.name(),
-        count(per_second(stats.operations, run_time)),
-        binary(rate, "/s"),
-        decimal(rate, "/s"),
         binary(stats.bytes as f64, ""),
         run_time.0 / 1_000_000,
     );

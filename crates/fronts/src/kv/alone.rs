@@ -32,6 +32,8 @@ pub struct Alone {
     pub wear: Wear,
     /// Completions that faults have lost, if the store may wait for these.
     pub lost_completions: Option<LostCompletions>,
+    /// How often each fault of the plan struck, in its order.
+    pub faults_struck: Vec<u64>,
 }
 
 /// Runs a workload alone on `drive`. What the drive does is added to `surroundings`.
@@ -107,5 +109,6 @@ fn ended<O: Owner>(job: KvJob, end: RunEnd, owner: &O) -> Alone {
         end,
         wear: owner.with_drive(|drive| Wear::of(&drive.flash().erase_counts())),
         lost_completions: owner.with_faults(|drive| drive.lost_completions()),
+        faults_struck: owner.with_faults(|drive| drive.struck_by_fault()),
     }
 }

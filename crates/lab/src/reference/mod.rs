@@ -12,9 +12,13 @@ pub use account::Account;
 pub use csv::{CsvTable, Record, ReferenceError};
 
 /// Units of columns, by the unit of the metric: names with their sizes.
-pub(crate) const UNITS: [(&str, &[(&str, f64)]); 3] = [
+pub(crate) const UNITS: [(&str, &[(&str, f64)]); 4] = [
     ("us", &[("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6)]),
     ("KIOPS", &[("IOPS", 1e-3), ("KIOPS", 1.0), ("MIOPS", 1e3)]),
+    (
+        "1/s",
+        &[("1/s", 1.0), ("IOPS", 1.0), ("KIOPS", 1e3), ("MIOPS", 1e6)],
+    ),
     (
         "MiB/s",
         &[

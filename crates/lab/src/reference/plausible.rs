@@ -9,6 +9,8 @@ use crate::rows::significant;
 
 /// Means of samples and of operations differ, but not by this much.
 const SLACK: f64 = 3.0;
+/// Percentiles that were rounded in different ways are out of order by less than this.
+const ROUNDED: f64 = 1.02;
 /// The length of a sample of throughput.
 const SAMPLE_US: f64 = 500_000.0;
 
@@ -73,6 +75,7 @@ pub fn possible(metric: &str) -> (f64, f64, &'static str) {
         "KIOPS" => (1e-6, 1e5, "KIOPS"),
         "MiB/s" => (1e-6, 1e6, "MiB/s"),
         _ if metric == "ops" || metric == "ops_s" => (1e-3, 1e8, "per second"),
+        _ if metric.ends_with("_share") => (0.0, 1.0, ""),
         // From 10 ns to an hour.
         "us" | "" => (0.01, 3.6e9, "us"),
         unit => (0.0, f64::MAX, unit),
@@ -109,8 +112,12 @@ pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError
     let mean = find("lat_mean_us");
     // Little's law: throughput times mean latency is the number of operations in flight,
     // which cannot be more than the job keeps.
-    if let (Some(kiops), Some(latency)) = (find("kiops"), mean) {
-        let implied = kiops.value() * latency.value() / 1e3;
+    let rates = [("kiops", 1e3), ("kiops_by_count", 1e3), ("ops_s", 1.0)];
+    for (rate, factor) in rates {
+        let (Some(rate), Some(latency)) = (find(rate), mean) else {
+            continue;
+        };
+        let implied = rate.value() * factor * latency.value() / 1e6;
         // Of operations that take longer than a sample of throughput, samples that saw none
         // are not counted.
         let unseen = (latency.value() / SAMPLE_US).max(1.0);
@@ -119,7 +126,7 @@ pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError
                 "{} at {} would be {implied:.0} operations in flight, and the experiment has \
                  {in_flight}: one of the two is in another unit",
                 latency.words(),
-                kiops.words()
+                rate.words()
             )));
         }
     }
@@ -146,17 +153,18 @@ pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError
             )));
         }
     }
-    for pair in shares.windows(2) {
-        let ((_, low), (_, high)) = (pair[0], pair[1]);
-        if low.value() > SLACK * high.value() {
-            return Err(high.error(format!(
-                "{} of {} is less than {} of {}: one of the two is in another unit",
-                high.metric,
-                high.words(),
-                low.metric,
-                low.words()
-            )));
-        }
+    let greatest = find("lat_max_us").zip(mean);
+    let greatest = greatest.filter(|(most, mean)| mean.value() > ROUNDED * most.value());
+    let pairs = shares.windows(2).map(|pair| (pair[1].1, pair[0].1));
+    let in_order = |(high, low): &(&Stated<'_>, &Stated<'_>)| low.value() > ROUNDED * high.value();
+    if let Some((high, low)) = pairs.chain(greatest).find(in_order) {
+        return Err(high.error(format!(
+            "{} of {} is less than {} of {}: one of the two is in another unit, or another column",
+            high.metric,
+            high.words(),
+            low.metric,
+            low.words()
+        )));
     }
     Ok(())
 }

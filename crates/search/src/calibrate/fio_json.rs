@@ -235,6 +235,11 @@ fn parse(name: &str, text: &str) -> Result<JobFile, CalibrateError> {
     })
 }
 
+/// Throughput by samples and by counts differ, but not by this much.
+const APART: f64 = 3.0;
+/// As much larger than the latency is the bucket that a percentile names.
+const ROUNDED: f64 = 1.05;
+
 struct Reader<'a> {
     results: &'a DataFile,
     group: usize,
@@ -246,6 +251,13 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn job(&mut self, entry: usize, job: &Value) -> Result<(), ReferenceError> {
         let name = text(job, "jobname");
+        if let Some(error) = job.get("error").and_then(Value::as_i64)
+            && error != 0
+        {
+            let place = self.place(entry, "error");
+            let what = format!("job \"{name}\" ended with error {error}: leave it out");
+            return Err(wrong(&place, what));
+        }
         let before = self.wanted.len();
         for (direction, key) in DIRECTIONS.iter().enumerate() {
             let Some(of) = job.get(*key) else { continue };
@@ -253,6 +265,7 @@ impl Reader<'_> {
             if count.is_none_or(|count| count <= 0.0) {
                 continue;
             }
+            self.agrees_with_itself(entry, key, of)?;
             let total = of.pointer(&format!("/lat_ns/percentile/{P95}"));
             let completion = of.pointer(&format!("/clat_ns/percentile/{P95}"));
             let p95 = match total {
@@ -309,6 +322,51 @@ impl Reader<'_> {
         if self.wanted.len() == before {
             let place = self.place(entry, "jobname");
             return Err(wrong(&place, format!("job \"{name}\" measured nothing")));
+        }
+        Ok(())
+    }
+
+    /// Refuses results that contradict their own counts and extremes, as those do that somebody
+    /// has converted in part.
+    fn agrees_with_itself(
+        &self,
+        entry: usize,
+        key: &str,
+        of: &Value,
+    ) -> Result<(), ReferenceError> {
+        let number = |path: &str| of.pointer(path).and_then(Value::as_f64);
+        if let (Some(iops), Some(count), Some(ms)) =
+            (number("/iops"), number("/total_ios"), number("/runtime"))
+            && ms >= 1.0
+        {
+            let counted = count * 1e3 / ms;
+            if !(counted / APART..=counted * APART).contains(&iops) {
+                let what = format!(
+                    "iops of {iops} is not total_ios = {count} in runtime = {ms} ms, which are \
+                     {counted:.0} per second"
+                );
+                return Err(wrong(&self.place(entry, &format!("{key}.iops")), what));
+            }
+        }
+        for latency in ["lat_ns", "clat_ns"] {
+            let at = |name: &str| number(&format!("/{latency}/{name}"));
+            let (Some(least), Some(most)) = (at("min"), at("max")) else {
+                continue;
+            };
+            let p95 = format!("percentile/{P95}");
+            for name in ["mean", &p95] {
+                let value = at(name);
+                // Percentiles of fio are the upper ends of its buckets.
+                let is_off =
+                    |value: &f64| !(least / ROUNDED..=most * ROUNDED + 1.0).contains(value);
+                if let Some(value) = value.filter(is_off) {
+                    let what = format!(
+                        "{latency} {name} of {value} ns is not between its min of {least} and its \
+                         max of {most} ns"
+                    );
+                    return Err(wrong(&self.place(entry, &format!("{key}.{latency}")), what));
+                }
+            }
         }
         Ok(())
     }

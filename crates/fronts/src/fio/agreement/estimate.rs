@@ -85,7 +85,9 @@ impl Estimated {
             };
         }
         // Relative errors of a ratio add by their squares.
-        let low = both(self.below(), other.above()).map(|share| ratio * (1.0 - share) - 1.0);
+        let low = both(self.below(), other.above());
+        // Nothing is less than nothing, however badly it is known.
+        let low = low.map(|share| ratio * (1.0 - share).max(0.0) - 1.0);
         let high = both(self.above(), other.below()).map(|share| ratio * (1.0 + share) - 1.0);
         Self {
             value: ratio - 1.0,

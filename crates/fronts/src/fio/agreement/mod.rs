@@ -260,13 +260,15 @@ impl Line {
             values,
             difference,
             tolerated,
-            // Only one of them did anything at all.
-            verdict: match difference {
-                None => Verdict::Differs,
-                Some(_) if tolerated.iter().any(|share| share.abs() > TOLERANCE_MAX) => {
+            verdict: match (difference, metric) {
+                // One of them had too few operations to say.
+                (None, Metric::Percentile(_)) => Verdict::Undecided,
+                // Only one of them did anything at all.
+                (None, _) => Verdict::Differs,
+                (Some(_), _) if tolerated.iter().any(|share| share.abs() > TOLERANCE_MAX) => {
                     Verdict::Unjudged
                 }
-                Some(of) => verdict(of, tolerated),
+                (Some(of), _) => verdict(of, tolerated),
             },
         }
     }
