@@ -136,7 +136,7 @@ impl Upkeep {
             if !changes.is_empty() {
                 self.durable.append(&changes).await?;
                 let blocks = changes.len() as u64;
-                let each = u64::from(self.core.shape.changes_per_block());
+                let each = u64::from(self.durable.changes_per_block());
                 Counters::add(&self.core.counters.journal, blocks.div_ceil(each));
                 Counters::add(&self.core.counters.commits, 1);
             }

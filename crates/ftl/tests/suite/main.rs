@@ -11,6 +11,7 @@
 //! | `layer` | the layer as programs see it: blocks that hold what was written to them |
 //! | `media` | data zones that fail |
 //! | `own_victims` | rules for victims from outside of the crate |
+//! | `repair` | every block of metadata is damaged, and repaired |
 //! | `support` | small drives, and programs of tasks that lose power in the middle |
 //! | `threads` | several threads, each with a queue pair of its own, on one drive in real time |
 
@@ -23,5 +24,6 @@ mod durable_format;
 mod layer;
 mod media;
 mod own_victims;
+mod repair;
 mod support;
 mod threads;
