@@ -170,6 +170,18 @@ pub enum FtlError {
 }
 
 impl FtlError {
+    /// The drive has no room at present: nothing is wrong with a zone, and the same command
+    /// may succeed later.
+    pub(crate) const fn is_no_room(&self) -> bool {
+        matches!(
+            self,
+            Self::Command {
+                status: Status::CAPACITY_EXCEEDED,
+                ..
+            }
+        )
+    }
+
     /// A setting is out of its range.
     pub(crate) fn setting(
         key: &'static str,

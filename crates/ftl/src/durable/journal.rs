@@ -135,7 +135,16 @@ impl Inner {
                 true => &bytes[self.shape().bytes(done)..self.shape().bytes(done + some)],
                 false => &[],
             };
-            self.media.write(at.zone, at.offset, some, piece).await?;
+            let was_untried = self.is_untried.take();
+            let written = self.media.write(at.zone, at.offset, some, piece).await;
+            if done == 0 && written.as_ref().is_err_and(FtlError::is_no_room) {
+                // The drive had no room, and left the zone as it was: nothing is torn.
+                let left = self.media.report_of(at.zone).await?;
+                let is_as_before = left.state != ZoneUse::Full && left.written == at.offset;
+                self.is_torn.set(!is_as_before);
+                self.is_untried.set(was_untried && is_as_before);
+            }
+            written?;
             self.ring.borrow_mut().wrote(some);
             done += some;
         }
@@ -191,6 +200,13 @@ impl Inner {
     async fn take_over(&self) -> Result<(), FtlError> {
         // If power was lost, each of its zones may have less than was written, and a
         // mount takes one that is not full for the last.
+        if self.is_untried.get() {
+            // The anchor that was to say where the journal goes on could not be written.
+            self.write_anchor(|_| ()).await?;
+            self.is_torn.set(false);
+            self.count(|counts| counts.takeovers += 1);
+            return Ok(());
+        }
         let Position { zone, .. } = self.now.get().next_at;
         let touched = self.ring.borrow().live_from(zone);
         for zone in touched {
@@ -212,6 +228,7 @@ impl Inner {
             now.epoch_at = at;
             now.next_at = at;
         });
+        self.is_untried.set(true);
         self.write_anchor(|_| ()).await?;
         self.is_torn.set(false);
         self.count(|counts| counts.takeovers += 1);

@@ -89,6 +89,9 @@ struct Inner {
     last: RefCell<Vec<MapChange>>,
     /// Nobody knows what became of a write to the journal.
     is_torn: Cell<bool>,
+    /// The zone that the journal goes on in was chosen after a failure, and nothing was
+    /// written to it yet that may have left something.
+    is_untried: Cell<bool>,
     /// Nobody knows what became of an anchor, and so which image counts.
     is_unsure: Cell<bool>,
     /// A checkpoint is under way.
@@ -276,6 +279,7 @@ impl Durable {
             room: Notify::default(),
             last: RefCell::default(),
             is_torn: Cell::new(false),
+            is_untried: Cell::new(false),
             is_unsure: Cell::new(false),
             is_running: Cell::new(false),
             is_committing: Cell::new(false),

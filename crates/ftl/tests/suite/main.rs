@@ -12,6 +12,7 @@
 //! | `media` | data zones that fail |
 //! | `own_victims` | rules for victims from outside of the crate |
 //! | `repair` | every block of metadata is damaged, and repaired |
+//! | `room` | drives that have no room for a while |
 //! | `support` | small drives, and programs of tasks that lose power in the middle |
 //! | `threads` | several threads, each with a queue pair of its own, on one drive in real time |
 
@@ -25,5 +26,6 @@ mod layer;
 mod media;
 mod own_victims;
 mod repair;
+mod room;
 mod support;
 mod threads;
