@@ -206,8 +206,9 @@ fn damage_is_named_with_its_zone() {
 /// knows by its checksum.
 fn damage_journal_block(scratch: &Scratch, number: u64) {
     use std::os::unix::fs::FileExt as _;
-    let file = std::fs::File::options().read(true).write(true);
-    let file = file.open(scratch.0.join("drive")).unwrap();
+    let mut options = std::fs::File::options();
+    options.read(true).write(true);
+    let file = options.open(scratch.0.join("drive")).unwrap();
     let mut piece = vec![0; 1 << 20];
     let mut at = 0;
     loop {
