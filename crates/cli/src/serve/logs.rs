@@ -1,5 +1,11 @@
 //! Structured logs, on standard error.
 
+use std::fs::File;
+use std::os::fd::AsFd as _;
+
+use super::log_queue::{LogQueue, Missing};
+use crate::exit::Failure;
+
 use tracing_subscriber::filter::LevelFilter;
 
 /// Options of logs.
@@ -37,9 +43,23 @@ enum Format {
     Json,
 }
 
+/// Logs, whose last lines are written when it is dropped.
+pub(super) struct Logs {
+    queue: LogQueue,
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
+}
+
 impl LogArgs {
-    /// Logs from now on.
-    pub(super) fn start(&self) {
+    /// Logs from now on, until what it returns is dropped.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(super) fn start(&self) -> Result<Logs, Failure> {
         let level = match self.level {
             Level::Off => LevelFilter::OFF,
             Level::Error => LevelFilter::ERROR,
@@ -47,8 +67,25 @@ impl LogArgs {
             Level::Info => LevelFilter::INFO,
             Level::Debug => LevelFilter::DEBUG,
         };
+        let missing: Missing = match self.format {
+            Format::Text => {
+                |count| format!("log lines left out, since nobody read them: {count}\n")
+            }
+            Format::Json => |count| {
+                let message = "log lines left out, since nobody read them";
+                format!(
+                    "{}\n",
+                    serde_json::json!({ "level": "WARN", "message": message, "lines": count })
+                )
+            },
+        };
+        // A descriptor of its own: who holds standard error locked waits for nobody.
+        let out = std::io::stderr().as_fd().try_clone_to_owned();
+        let out = File::from(out.map_err(Failure::environment)?);
+        let queue = LogQueue::to(out, missing).map_err(Failure::environment)?;
+        let writer = queue.clone();
         let logs = tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
+            .with_writer(move || writer.clone())
             .with_max_level(level)
             // A log that is full must not end the drive.
             .log_internal_errors(false)
@@ -58,5 +95,6 @@ impl LogArgs {
             Format::Text => logs.try_init(),
             Format::Json => logs.json().flatten_event(true).try_init(),
         };
+        Ok(Logs { queue })
     }
 }
