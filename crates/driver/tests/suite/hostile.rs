@@ -213,14 +213,14 @@ fn the_reason_of_a_controller_that_ends_the_connection_is_kept() {
 /// A controller with one zoned namespace: blocks and blocks of a zone, the exponent of its
 /// block size, the capacity of its first zone.
 fn zoned(nsze: u64, zsze: u64, lbads: u8, zcap: Option<u64>) -> Identity {
-    let mut nvm: Box<IdentifyNamespace> = FromZeros::new_box_zeroed().unwrap();
+    let mut nvm = Box::new(IdentifyNamespace::new_zeroed());
     nvm.nsze = nsze.into();
     nvm.lbaf[0] = LbaFormat::default().with_lbads(lbads);
-    let mut zns: Box<IdentifyNamespaceZns> = FromZeros::new_box_zeroed().unwrap();
+    let mut zns = Box::new(IdentifyNamespaceZns::new_zeroed());
     zns.lbafe[0].zsze = zsze.into();
     Identity {
         cap: Capabilities::new_zeroed(),
-        controller: <IdentifyController as FromZeros>::new_box_zeroed().unwrap(),
+        controller: Box::new(IdentifyController::new_zeroed()),
         zoned: None,
         namespaces: vec![Namespace {
             nsid: 1,
@@ -271,7 +271,7 @@ fn sizes_that_hosts_cannot_count_with_are_refused() {
             Err(error) => {
                 let says = format!("the controller reports {field}");
                 assert!(
-                    field != "" && error.to_string().starts_with(&says),
+                    !field.is_empty() && error.to_string().starts_with(&says),
                     "{at}: {error}"
                 );
             }
@@ -295,7 +295,10 @@ fn random_write_areas_that_cannot_be_are_refused() {
         zns.zrwafg = granularity.into();
         match identity.device_info() {
             Ok(_) => assert_eq!(field, "", "{size}, {granularity}"),
-            Err(error) => assert!(error.to_string().contains(field) && field != "", "{error}"),
+            Err(error) => assert!(
+                error.to_string().contains(field) && !field.is_empty(),
+                "{error}"
+            ),
         }
     }
 }

@@ -277,7 +277,14 @@ fn a_stranger_holds_no_identifier_of_a_queue_and_keeps_nothing_alive() {
     let taken = taken.expect_err("it has an owner").status.status();
     assert_eq!(taken, Status::COMMAND_SEQUENCE_ERROR);
     // Who authenticates itself too late ends, and the owner goes on.
-    authenticate(&mut host, stranger);
+    let mut late = party(secret(1), None);
+    let first = late.send().expect("it begins");
+    assert_eq!(send(&mut host, stranger, &first).status(), Status::SUCCESS);
+    let challenge = receive(&mut host, stranger);
+    let _ = late.receive(challenge.data());
+    let reply = late.send().expect("it knows the secret");
+    let entry = AuthenticationSend::new(reply.len() as u32).to_entry();
+    host.send(stranger, entry, Some(reply), 0);
     host.run(host.now.saturating_add(Nanos::from_ms(1)));
     assert_eq!(host.closed, [stranger]);
     host.subsystem.disconnect(host.now, stranger);
