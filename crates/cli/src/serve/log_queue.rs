@@ -12,7 +12,7 @@ const LINES: usize = 4096;
 /// How long the end of the program waits for the last of them.
 const END: Duration = Duration::from_millis(500);
 
-enum Entry {
+pub(super) enum Entry {
     Line(Vec<u8>),
     /// Everything before is written when this comes back.
     End(SyncSender<()>),
@@ -29,12 +29,52 @@ pub(super) struct LogQueue {
 /// What is written where lines are missing.
 pub(super) type Missing = fn(u64) -> String;
 
-impl LogQueue {
-    /// Writes lines to `out` in a thread of its own from now on.
+/// The other end of a [`LogQueue`]: lines wait until it has its thread.
+pub(super) struct LogWriter {
+    waiting: Receiver<Entry>,
+    dropped: Arc<AtomicU64>,
+    out: Box<dyn Write + Send>,
+    missing: Missing,
+}
+
+impl LogWriter {
+    /// Writes lines in a thread of its own from now on.
     ///
     /// # Errors
     /// There is no thread.
-    pub(super) fn to(out: impl Write + Send + 'static, missing: Missing) -> io::Result<Self> {
+    pub(super) fn spawn(mut self) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("log".to_owned());
+        thread.spawn(move || {
+            while let Ok(entry) = self.waiting.recv() {
+                self.write(entry);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Writes what waits, if it never got a thread.
+    pub(super) fn drain(&mut self) {
+        while let Ok(entry) = self.waiting.try_recv() {
+            self.write(entry);
+        }
+    }
+
+    fn write(&mut self, entry: Entry) {
+        // A log that is full or closed must not end the drive.
+        match entry {
+            Entry::Line(line) => drop(self.out.write_all(&line)),
+            Entry::End(done) => drop(done.try_send(())),
+        }
+        match self.dropped.swap(0, Ordering::Relaxed) {
+            0 => {}
+            count => drop(self.out.write_all((self.missing)(count).as_bytes())),
+        }
+    }
+}
+
+impl LogQueue {
+    /// A queue of lines that are to be written to `out`.
+    pub(super) fn to(out: impl Write + Send + 'static, missing: Missing) -> (Self, LogWriter) {
         Self::with_room(LINES, out, missing)
     }
 
@@ -42,13 +82,16 @@ impl LogQueue {
         lines: usize,
         out: impl Write + Send + 'static,
         missing: Missing,
-    ) -> io::Result<Self> {
+    ) -> (Self, LogWriter) {
         let (entries, waiting) = sync_channel(lines);
         let dropped = Arc::new(AtomicU64::new(0));
-        let of_thread = Arc::clone(&dropped);
-        let thread = std::thread::Builder::new().name("log".to_owned());
-        thread.spawn(move || write_all(&waiting, out, &of_thread, missing))?;
-        Ok(Self { entries, dropped })
+        let writer = LogWriter {
+            waiting,
+            dropped: Arc::clone(&dropped),
+            out: Box::new(out),
+            missing,
+        };
+        (Self { entries, dropped }, writer)
     }
 
     /// Waits until what was logged is written, or somebody has not read it for a while.
@@ -57,25 +100,6 @@ impl LogQueue {
         if self.entries.try_send(Entry::End(done)).is_ok() {
             // It has ended, or will not.
             let _ = is_done.recv_timeout(END);
-        }
-    }
-}
-
-fn write_all(
-    waiting: &Receiver<Entry>,
-    mut out: impl Write,
-    dropped: &AtomicU64,
-    missing: Missing,
-) {
-    for entry in waiting {
-        // A log that is full or closed must not end the drive.
-        match entry {
-            Entry::Line(line) => drop(out.write_all(&line)),
-            Entry::End(done) => drop(done.try_send(())),
-        }
-        match dropped.swap(0, Ordering::Relaxed) {
-            0 => {}
-            count => drop(out.write_all(missing(count).as_bytes())),
         }
     }
 }
@@ -125,7 +149,8 @@ mod tests {
         let (written, lines) = channel();
         let slow = Slow { goes_on, written };
         let missing = |count| format!("{count} are missing");
-        let mut queue = LogQueue::with_room(10, slow, missing).unwrap();
+        let (mut queue, writer) = LogQueue::with_room(10, slow, missing);
+        writer.spawn().unwrap();
         let start = Instant::now();
         for number in 0..1000 {
             queue

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd as _;
 
-use super::log_queue::{LogQueue, Missing};
+use super::log_queue::{LogQueue, LogWriter, Missing};
 use crate::exit::Failure;
 
 use tracing_subscriber::filter::LevelFilter;
@@ -46,11 +46,30 @@ enum Format {
 /// Logs, whose last lines are written when it is dropped.
 pub(super) struct Logs {
     queue: LogQueue,
+    /// Until there is a thread for it.
+    writer: Option<LogWriter>,
+}
+
+impl Logs {
+    /// Writes lines from now on, in a thread that is like this one: in the sandbox, if this one
+    /// is.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(super) fn write(&mut self) -> Result<(), Failure> {
+        match self.writer.take() {
+            Some(writer) => writer.spawn().map_err(Failure::environment),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Drop for Logs {
     fn drop(&mut self) {
-        self.queue.end();
+        match &mut self.writer {
+            Some(writer) => writer.drain(),
+            None => self.queue.end(),
+        }
     }
 }
 
@@ -58,7 +77,7 @@ impl LogArgs {
     /// Logs from now on, until what it returns is dropped.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// Standard error has no second descriptor.
     pub(super) fn start(&self) -> Result<Logs, Failure> {
         let level = match self.level {
             Level::Off => LevelFilter::OFF,
@@ -82,10 +101,10 @@ impl LogArgs {
         // A descriptor of its own: who holds standard error locked waits for nobody.
         let out = std::io::stderr().as_fd().try_clone_to_owned();
         let out = File::from(out.map_err(Failure::environment)?);
-        let queue = LogQueue::to(out, missing).map_err(Failure::environment)?;
-        let writer = queue.clone();
+        let (queue, writer) = LogQueue::to(out, missing);
+        let lines = queue.clone();
         let logs = tracing_subscriber::fmt()
-            .with_writer(move || writer.clone())
+            .with_writer(move || lines.clone())
             .with_max_level(level)
             // A log that is full must not end the drive.
             .log_internal_errors(false)
@@ -95,6 +114,9 @@ impl LogArgs {
             Format::Text => logs.try_init(),
             Format::Json => logs.json().flatten_event(true).try_init(),
         };
-        Ok(Logs { queue })
+        Ok(Logs {
+            queue,
+            writer: Some(writer),
+        })
     }
 }

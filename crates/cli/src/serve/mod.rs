@@ -188,11 +188,12 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let rules = args.hosts.as_deref().map(hosts::read).transpose()?;
     let nqn = nqn(args, &config);
     let tls = args.tls.check(&nqn)?;
-    let _logs = args.logs.start()?;
+    let mut logs = args.logs.start()?;
     let (drive, found) = store::drive(args, &config)?;
     let control = args.control.as_deref().map(control::bind).transpose()?;
     // Before the first thread that deals with what peers send.
     sandbox::enter(args)?;
+    logs.write()?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;

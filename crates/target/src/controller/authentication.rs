@@ -15,6 +15,7 @@
 //! learns name and address of a subsystem, and is then asked there.
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use zonelab_auth::{
     AuthError, Calculation as Work, Controller, GROUPS, HASHES, NoRandom, Outcome, Parties, Random,
@@ -277,10 +278,10 @@ impl fmt::Debug for Gate {
 
 /// Whether each host has a name, and is there once.
 pub(super) fn check_names(hosts: &[HostSecret]) -> Result<(), SettingsError> {
-    for (index, host) in hosts.iter().enumerate() {
+    let mut names = BTreeSet::new();
+    for host in hosts {
         nqn("hosts", &host.hostnqn)?;
-        let mut others = hosts.iter().take(index);
-        if others.any(|other| other.hostnqn == host.hostnqn) {
+        if !names.insert(&host.hostnqn) {
             return Err(SettingsError::HostTwice(host.hostnqn.clone()));
         }
     }
