@@ -1,5 +1,6 @@
 //! The terminal: width, colour, progress, and what to say when all else fails.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -74,7 +75,7 @@ impl Points {
         if self.prints {
             tell!("zonelab: {text}");
         }
-        self.bar.set_message(text);
+        self.bar.set_message(plain(&text).into_owned());
     }
 
     /// It has ended.
@@ -172,7 +173,7 @@ impl Candidates {
     pub(crate) fn show(&self, done: u64, most: u64, message: String) {
         self.bar.set_length(most);
         self.bar.set_position(done);
-        self.bar.set_message(message);
+        self.bar.set_message(plain(&message).into_owned());
     }
 
     /// A line, where there is no bar.
@@ -205,10 +206,42 @@ pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failu
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(i32::from(Exit::Interrupted as u8));
         }
-        tell!("zonelab: interrupted; finishing {what} (again to stop at once)");
+        // Beside: who does not read it must not keep the next one from being heard.
+        let said = std::thread::Builder::new().spawn(move || {
+            tell!("zonelab: interrupted; finishing {what} (again to stop at once)");
+        });
+        drop(said);
     })
     .map_err(Failure::environment)?;
     Ok(interrupted)
+}
+
+/// Text for a terminal: what files of others have in it (names, keys, messages) must not
+/// move the cursor, change the title or answer for the user. Line ends, tabs and colours stay;
+/// other control characters become U+FFFD.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = colour_bytes(rest).unwrap_or(c.len_utf8());
+        match length == c.len_utf8() && is_harmful(c) {
+            true => shown.push(char::REPLACEMENT_CHARACTER),
+            false => shown.push_str(&rest[..length]),
+        }
+        rest = &rest[length..];
+    }
+    Cow::Owned(shown)
+}
+
+/// Bytes of the colour that a text begins with (`ESC [ numbers m`), if it does.
+fn colour_bytes(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(2 + end + 1)
 }
 
 /// Writes to standard output.
@@ -217,6 +250,11 @@ pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failu
 /// It cannot be written; a closed pipe ends the command quietly.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
+    let text = match out.is_terminal() {
+        true => plain(text),
+        // A file or a program gets what there is, byte by byte.
+        false => Cow::Borrowed(text),
+    };
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
         .map_err(Failure::environment)
@@ -224,7 +262,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes a line to standard error, if that can be written to.
 pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
-    let mut line = words.to_string();
+    let mut line = plain(&words.to_string()).into_owned();
     line.push('\n');
     // Who closed it, or filled its disk, has the exit code.
     drop(std::io::stderr().lock().write_all(line.as_bytes()));
@@ -254,4 +292,26 @@ pub(crate) fn explain_panics() {
         tell!("  {}", command.join(" "));
         std::process::exit(i32::from(Exit::BrokenInvariant as u8));
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn control_characters_of_others_reach_no_terminal() {
+        for (text, shown) in [
+            ("a name, ä, 漢\n\tand more\n", "a name, ä, 漢\n\tand more\n"),
+            ("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m"),
+            ("\u{1b}[2J", "\u{fffd}[2J"),
+            ("\u{1b}]0;title\u{7}", "\u{fffd}]0;title\u{fffd}"),
+            ("\u{1b}[31", "\u{fffd}[31"),
+            ("\u{1b}", "\u{fffd}"),
+            ("a\rb\u{8}\u{7f}", "a\u{fffd}b\u{fffd}\u{fffd}"),
+            ("\u{9b}2J\u{85}", "\u{fffd}2J\u{fffd}"),
+            ("\0", "\u{fffd}"),
+        ] {
+            assert_eq!(plain(text), shown, "{text:?}");
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Files of keys, by which hosts and controllers authenticate themselves.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use zeroize::Zeroizing;
 #[cfg(feature = "tls")]
 use zonelab_auth::Derivation;
 #[cfg(feature = "tls")]
@@ -15,6 +15,7 @@ use zonelab_target::controller::HostSecret;
 use zonelab_tls::HostPsk;
 
 use crate::exit::Failure;
+use crate::files::{self, MOST_HOSTS};
 
 /// What is right, for messages about what is not.
 const FORM: &str = "a line is HOSTNQN KEY, or HOSTNQN KEY CONTROLLER-KEY; \
@@ -67,7 +68,7 @@ fn read_with<T>(
 ) -> Result<Vec<(String, T)>, Failure> {
     let name = path.display();
     let failed = |error| Failure::input(anyhow::anyhow!("{name}: {error}"));
-    let text = Zeroizing::new(std::fs::read_to_string(path).map_err(failed)?);
+    let text = files::read_of_hosts(path).map_err(failed)?;
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_file() && metadata.mode() & 0o077 != 0 {
         tell!(
@@ -91,12 +92,16 @@ fn parse<T>(
     entry: impl Fn(&str) -> Result<Option<(String, T)>, String>,
 ) -> Result<Vec<(String, T)>, (usize, String)> {
     let mut entries: Vec<(String, T)> = Vec::new();
+    let mut names = HashSet::new();
     for (number, line) in (1..).zip(text.lines()) {
         let entry = entry(line).map_err(|problem| (number, problem))?;
         let Some(entry) = entry else { continue };
         let nqn = &entry.0;
-        if entries.iter().any(|(other, _)| other == nqn) {
+        if !names.insert(nqn.clone()) {
             return Err((number, format!("host {nqn} has an entry already")));
+        }
+        if names.len() > MOST_HOSTS {
+            return Err((number, format!("more than {MOST_HOSTS} hosts")));
         }
         entries.push(entry);
     }
@@ -159,6 +164,18 @@ mod tests {
             .map(|(name, entry)| (name.as_str(), entry.controller.is_some()))
             .collect();
         assert_eq!(shape, [("nqn.2026-01.a", false), ("nqn.2026-01.b", true)]);
+    }
+
+    #[test]
+    fn many_hosts_are_read_in_no_time_and_too_many_refused() {
+        let lines = |count: usize| {
+            let line = |number| format!("nqn.2026-01.a:{number} {KEY}\n");
+            (0..count).map(line).collect::<String>()
+        };
+        let entries = parse(&lines(MOST_HOSTS), entry).unwrap();
+        assert_eq!(entries.len(), MOST_HOSTS);
+        let (line, problem) = parse(&lines(100_000), entry).map(drop).unwrap_err();
+        assert_eq!((line, &problem[..]), (10_001, "more than 10000 hosts"));
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::error::DriverError;
 /// single large one would make it long.
 const MAX_LISTED_NSID: u32 = 1024;
 
+/// Most zones of a namespace: hosts keep some bytes of each.
+const MAX_ZONES: u64 = 1 << 24;
+
 /// Bytes of a queue entry in a capsule, in the unit of IOCCSZ and IORCSZ.
 const CAPSULE_UNIT_BYTES: u32 = 16;
 
@@ -74,22 +77,41 @@ impl Namespace {
             needs: "at least 1",
         })?;
         let zones = self.nvm.nsze.get() / zone_size_lbas;
+        let unusable = |field, value, needs| DriverError::Unusable {
+            field,
+            value,
+            needs,
+        };
+        if zones == 0 {
+            return Err(unusable("ZSZE", zone_size_lbas, "at most NSZE"));
+        }
+        let zones = u32::try_from(zones)
+            .ok()
+            .filter(|zones| u64::from(*zones) <= MAX_ZONES)
+            .ok_or_else(|| unusable("NSZE / ZSZE", zones, "at most 16777216 zones"))?;
+        let zone_capacity_lbas = self.zone_capacity_lbas.unwrap_or(zone_size_lbas);
+        if !(1..=zone_size_lbas).contains(&zone_capacity_lbas) {
+            return Err(unusable("ZCAP", zone_capacity_lbas, "1 to ZSZE"));
+        }
+        let (area, granularity) = (u32::from(zns.zrwasz.get()), u32::from(zns.zrwafg.get()));
+        if zns.ozcs.zrwasup() && !(1..=zone_size_lbas).contains(&area.into()) {
+            return Err(unusable("ZRWASZ", area.into(), "1 to ZSZE"));
+        }
+        if zns.ozcs.zrwasup() && !(1..=area).contains(&granularity) {
+            return Err(unusable("ZRWAFG", granularity.into(), "1 to ZRWASZ"));
+        }
         let extension = zns.lbafe.get(usize::from(self.format_index()));
         Ok(Some(ZonedInfo {
-            zones: u32::try_from(zones).map_err(|_| DriverError::Unusable {
-                field: "NSZE / ZSZE",
-                value: zones,
-                needs: "at most 4294967295 zones",
-            })?,
+            zones,
             zone_size_lbas,
-            zone_capacity_lbas: self.zone_capacity_lbas.unwrap_or(zone_size_lbas),
+            zone_capacity_lbas,
             max_active: zns.max_active(),
             max_open: zns.max_open(),
             read_across_zones: zns.ozcs.razb(),
             descriptor_extension_bytes: extension.map_or(0, |lbafe| u32::from(lbafe.zdes) * 64),
             zrwa: zns.ozcs.zrwasup().then(|| ZrwaInfo {
-                size_lbas: zns.zrwasz.get().into(),
-                flush_granularity_lbas: zns.zrwafg.get().into(),
+                size_lbas: area,
+                flush_granularity_lbas: granularity,
                 max_areas: zns.max_zrwa(),
                 explicit_flush: zns.zrwacap.expflushsup(),
             }),
@@ -106,9 +128,18 @@ impl Namespace {
     }
 
     fn info(&self, has_copy: bool) -> Result<NamespaceInfo, DriverError> {
+        let (lba_bytes, size_lbas) = (self.lba_bytes()?, self.nvm.nsze.get());
+        // So that no address and no number of bytes of it is beyond what hosts count with.
+        if size_lbas > i64::MAX as u64 / u64::from(lba_bytes) {
+            return Err(DriverError::Unusable {
+                field: "NSZE",
+                value: size_lbas,
+                needs: "less than 2^63 bytes",
+            });
+        }
         Ok(NamespaceInfo {
-            lba_bytes: self.lba_bytes()?,
-            size_lbas: self.nvm.nsze.get(),
+            lba_bytes,
+            size_lbas,
             zoned: self.zoned()?,
             copy: self.copy().filter(|_| has_copy),
         })

@@ -19,6 +19,9 @@ use crate::tcp::Transfer;
 /// Bytes of every structure that Identify returns.
 pub(crate) const IDENTIFY_BYTES: usize = 4096;
 
+/// Most namespaces of a controller: each is asked for what it is.
+const MAX_NAMESPACES: usize = 4096;
+
 /// A queue that takes one command and waits for its end.
 pub(crate) trait Asks {
     /// Sends a command, whose identifier and data pointer are filled in, and waits
@@ -78,6 +81,13 @@ pub(crate) fn identity(drive: &mut impl Asks, cap: Capabilities) -> Result<Ident
                     field: "in its list of namespaces NSID",
                     value: nsid.into(),
                     needs: "rising ones",
+                });
+            }
+            if identity.namespaces.len() == MAX_NAMESPACES {
+                return Err(DriverError::Unusable {
+                    field: "behind 4096 namespaces NSID",
+                    value: nsid.into(),
+                    needs: "at most as many",
                 });
             }
             let namespace = identify_namespace(drive, nsid, cap)?;
@@ -169,4 +179,55 @@ pub(crate) fn zone_capacity(queue: &mut impl Asks, nsid: u32) -> Result<Option<u
     Ok(zone
         .filter(|_| header.nr_zones.get() > 0)
         .map(|(zone, _)| zone.zcap.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use zonelab_nvme::queue::CompletionEntry;
+    use zonelab_nvme::zerocopy::FromZeros;
+
+    use super::*;
+
+    /// A controller whose list of namespaces rises by so much, and never ends.
+    struct Endless {
+        step: u32,
+        asked: u32,
+    }
+
+    impl Asks for Endless {
+        fn ask(
+            &mut self,
+            _what: &'static str,
+            entry: SubmissionEntry,
+            transfer: Transfer,
+        ) -> Result<Reply, DriverError> {
+            self.asked += 1;
+            let Transfer::ToHost(mut buf) = transfer else {
+                panic!("an inquiry reads");
+            };
+            let cns = Cns(entry.cdw10.get() as u8);
+            if cns == Cns::ACTIVE_NAMESPACES {
+                for (place, nsid) in buf.chunks_exact_mut(4).zip(1..) {
+                    let nsid = entry.nsid.get().saturating_add(nsid * self.step);
+                    place.copy_from_slice(&nsid.to_le_bytes());
+                }
+            }
+            Ok(Reply {
+                entry: CompletionEntry::new_zeroed(),
+                transferred: buf.len() as u32,
+                data: Some(buf),
+            })
+        }
+    }
+
+    #[test]
+    fn a_list_of_namespaces_without_end_is_given_up() {
+        for (step, says) in [(1, "behind 4096 namespaces"), (1 << 20, "rising ones")] {
+            let mut drive = Endless { step, asked: 0 };
+            let cap = Capabilities::new_zeroed();
+            let error = identity(&mut drive, cap).expect_err("it has no end");
+            assert!(error.to_string().contains(says), "{error}");
+            assert!(drive.asked < 10_000, "{} commands", drive.asked);
+        }
+    }
 }

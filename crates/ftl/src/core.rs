@@ -96,6 +96,8 @@ pub(crate) struct Core {
     has_victim: AtomicBool,
     /// There is no room, and nothing under way that makes any.
     is_full: AtomicBool,
+    /// The drive has no room for what upkeep has to write.
+    is_starved: AtomicBool,
     /// Queues that have a zone each.
     writers: AtomicU32,
     /// Upkeep has something to do.
@@ -176,6 +178,7 @@ impl Core {
             credit: AtomicI64::new(0),
             has_victim: AtomicBool::new(true),
             is_full: AtomicBool::new(false),
+            is_starved: AtomicBool::new(false),
             writers: AtomicU32::new(0),
             attention: AtomicBool::new(false),
             awaits_reads: AtomicBool::new(false),
@@ -316,6 +319,19 @@ impl Core {
     /// Whether writes fail for want of room.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Acquire)
+    }
+
+    /// Whether the drive has room for what upkeep has to write. As long as it has not,
+    /// writes and flushes fail.
+    pub(crate) fn set_starved(&self, is_starved: bool) {
+        if self.is_starved.swap(is_starved, Ordering::AcqRel) != is_starved {
+            self.release();
+        }
+    }
+
+    /// Whether writes and flushes fail since upkeep cannot write.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.is_starved.load(Ordering::Acquire)
     }
 
     /// A queue writes blocks.

@@ -130,6 +130,13 @@ impl<D: Device> FtlDevice<D> {
         core.counters.metrics(zones, core.changes.map.usage())
     }
 
+    /// Whether the drive has no room for what the layer has to write: writes and flushes fail
+    /// until it has.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        self.core().is_starved()
+    }
+
     /// Why nothing is written any more; `None`: nothing is wrong.
     #[must_use]
     pub fn failure(&self) -> Option<FtlError> {

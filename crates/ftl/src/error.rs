@@ -116,6 +116,16 @@ pub enum FtlError {
         /// What is wrong.
         what: &'static str,
     },
+    /// Metadata are damaged, and nothing else says what they said.
+    #[error("zone {zone}, block {lba}: {what}: it cannot be repaired, only formatted anew")]
+    BeyondRepair {
+        /// The zone of the namespace.
+        zone: u32,
+        /// The block.
+        lba: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// A command failed.
     #[error("{action} of zone {zone} at block {lba}: {status}")]
     Command {
@@ -160,6 +170,18 @@ pub enum FtlError {
 }
 
 impl FtlError {
+    /// The drive has no room at present: nothing is wrong with a zone, and the same command
+    /// may succeed later.
+    pub(crate) const fn is_no_room(&self) -> bool {
+        matches!(
+            self,
+            Self::Command {
+                status: Status::CAPACITY_EXCEEDED,
+                ..
+            }
+        )
+    }
+
     /// A setting is out of its range.
     pub(crate) fn setting(
         key: &'static str,

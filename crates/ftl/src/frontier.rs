@@ -67,6 +67,11 @@ impl Frontier {
         self.in_flight -= 1;
     }
 
+    /// A command has written nothing, and is about to end.
+    pub(crate) fn give_back(&mut self, blocks: u32) {
+        self.next -= blocks;
+    }
+
     /// Blocks have been written at `offset`.
     #[inline]
     pub(crate) fn note(&mut self, offset: u32, first: LogicalBlock, count: u32) {
@@ -124,6 +129,15 @@ impl Writer {
         zones
             .next()
             .expect("a zone is kept until its commands have ended")
+    }
+
+    /// A command for that zone has written nothing, and is about to end.
+    pub(crate) fn give_back(&mut self, zone: DataZone, blocks: u32) {
+        let takes_blocks = self.current.as_ref().is_some_and(|of| of.zone == zone);
+        let frontier = self.zone(zone);
+        frontier.give_back(blocks);
+        // It was the last command of a zone that is being put away, and is so without it.
+        frontier.has_failed |= !takes_blocks;
     }
 
     /// Puts away the zone that takes blocks if it has no room left, and returns a zone

@@ -23,6 +23,7 @@
 //! | [`settings`] | what a user decides |
 //! | [`media`] | commands on zones |
 //! | [`durable::look`] | what a mount would find, without a write |
+//! | [`durable::repair`] | making what is damaged mountable again |
 //! | [`check`] | whether what is on a drive fits together |
 //! | [`write_log`] | what was written, for tools that replay it |
 
@@ -56,7 +57,7 @@ pub mod zones;
 
 pub use blocks::{DataZone, LogicalBlock, MapChange, PhysicalBlock};
 pub use device::FtlDevice;
-pub use durable::{Durable, Facts, Look};
+pub use durable::{Durable, Facts, Look, repair};
 pub use error::FtlError;
 pub use map::ForwardMap;
 pub use media::Media;

@@ -58,7 +58,7 @@ impl DataZones {
     }
 }
 
-const fn slot_name(slot: ImageSlot) -> &'static str {
+pub(super) const fn slot_name(slot: ImageSlot) -> &'static str {
     match slot {
         ImageSlot::A => "A",
         ImageSlot::B => "B",

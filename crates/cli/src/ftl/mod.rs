@@ -7,6 +7,7 @@ pub(crate) use format::share;
 pub(crate) mod ground;
 mod info;
 mod io;
+mod repair;
 
 use serde_json::{Value, json};
 use zonelab_ftl::durable::look::Purpose;
@@ -43,8 +44,8 @@ keeps in that file, in virtual time or with ?clock=real behind the profile.
   zonelab ftl write --device zn540 --store drive.zonelab --slba 7 --data block
   zonelab ftl check --device zn540 --store drive.zonelab
 
-Exit codes: 0 done, 2 usage, 3 not formatted, damaged, or a drive that the layer cannot use;
-4 no connection or in use, 5 the drive failed a command.";
+Exit codes: 0 done, 1 repaired and something is cut back, 2 usage, 3 not formatted, damaged,
+or a drive that the layer cannot use; 4 no connection or in use, 5 the drive failed a command.";
 
 #[derive(clap::Subcommand)]
 enum Command {
@@ -54,6 +55,8 @@ enum Command {
     Info,
     /// Read all metadata, and see whether everything fits together. Nothing is written
     Check,
+    /// Make a drive mountable again of which metadata are damaged, and say what is cut back
+    Repair(repair::RepairArgs),
     /// Print the map, the journal and the zones. Nothing is written
     Dump(dump::DumpArgs),
     /// Mount, read blocks of the layer, and leave
@@ -75,6 +78,7 @@ pub(crate) fn ftl(args: &Args) -> Result<Exit, Failure> {
         Command::Format(of) => format::format(ground, of),
         Command::Info => info::info(ground),
         Command::Check => check::check(ground),
+        Command::Repair(of) => repair::repair(ground, of),
         Command::Dump(of) => dump::dump(ground, of),
         Command::Read(of) => io::read(ground, of, args.json),
         Command::Write(of) => io::write(ground, of),
@@ -117,7 +121,14 @@ pub(crate) fn failure(device: &str, error: &FtlError) -> Failure {
         | FtlError::JournalFull { .. } => Exit::Device,
         _ => Exit::InvalidInput,
     };
-    Failure::new(exit, anyhow::anyhow!("{device}: {error}"))
+    let hint = match error {
+        // Metadata, or the blocks of whoever reads them: looking tells which.
+        FtlError::Corrupt { .. } | FtlError::Command { action: "read", .. } => {
+            "; `zonelab ftl repair` says what can be saved"
+        }
+        _ => "",
+    };
+    Failure::new(exit, anyhow::anyhow!("{device}: {error}{hint}"))
 }
 
 /// A uuid as people write it.

@@ -13,6 +13,9 @@ use super::fields::pretty;
 use super::{Session, failure, out_of_range, refused};
 use crate::exit::Failure;
 
+/// Most namespaces that a controller is asked for.
+const MOST_NAMESPACES: usize = 1 << 16;
+
 /// Options of `nvme list-ns`.
 #[derive(clap::Args)]
 pub(super) struct NamespaceArgs {
@@ -42,6 +45,10 @@ pub(super) fn namespaces(session: &mut Session, args: &NamespaceArgs) -> Result<
         let list = NamespaceList::read_from_bytes(&data);
         let list = list.map_err(|_| refused("the list is too short".to_owned()))?;
         let before = found.len();
+        if before > MOST_NAMESPACES {
+            let what = format!("the list has more than {MOST_NAMESPACES} namespaces");
+            return Err(refused(what));
+        }
         // A list that does not rise would never end.
         found.extend(list.iter().filter(|nsid| *nsid > after));
         if found.len() - before < list.nsid.len() {

@@ -7,7 +7,7 @@ use zonelab_config::{Document, Errors, Reported, Table};
 use zonelab_target::controller::{HostRules, NamespaceAccess, Permissions, Quality};
 
 use crate::exit::Failure;
-use crate::files;
+use crate::files::{self, MOST_HOSTS};
 
 /// What hosts may be permitted, by its names in files.
 const PERMISSIONS: [(&str, Permission); 3] = [
@@ -29,7 +29,8 @@ enum Permission {
 /// The file cannot be read, or is wrong.
 pub(super) fn read(path: &Path) -> Result<Vec<HostRules>, Failure> {
     let name = path.display().to_string();
-    let text = files::read(&name)?;
+    let text = files::read_of_hosts(path);
+    let text = text.map_err(|error| Failure::input(anyhow::anyhow!("{name}: {error}")))?;
     parse(&name, &text).map_err(Failure::input)
 }
 
@@ -45,6 +46,10 @@ fn rules(document: &Document) -> Result<Vec<HostRules>, Reported> {
     if tables.is_empty() {
         // Nobody at all could connect: a file that is being written, or the wrong one.
         return Err(document.report("host", "no [[host]]", "valid: at least one"));
+    }
+    if tables.len() > MOST_HOSTS {
+        let valid = format!("valid: at most {MOST_HOSTS}");
+        return Err(document.report("host", "too many hosts", &valid));
     }
     // All of them before giving up, so that every problem is reported.
     let rules: Vec<Result<HostRules, Reported>> = tables.iter().map(rule).collect();
@@ -123,6 +128,17 @@ mod tests {
                 "{errors}"
             );
         }
+    }
+
+    #[test]
+    fn a_file_of_too_many_hosts_is_refused() {
+        let table = |number| format!("[[host]]\nnqn = \"nqn.2026-01.a:{number}\"\n");
+        let text: String = (0..=MOST_HOSTS).map(table).collect();
+        let errors = parse("hosts.toml", &text).unwrap_err().to_string();
+        assert!(
+            errors.contains("too many hosts; valid: at most 10000"),
+            "{errors}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use zonelab_config::units::parse_size;
 use zonelab_target::server::{Limits, Memory};
 
 use super::duration;
+use super::memory::available_bytes;
 use crate::exit::Failure;
 
 /// Options about what peers may cost.
@@ -15,16 +16,17 @@ pub(super) struct LimitArgs {
     /// Most connections of an address at a time [default: half of all]
     #[arg(long, value_name = "N", value_parser = count())]
     max_connections_per_address: Option<u32>,
-    /// Most data of commands in memory, of all hosts
-    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
-    max_memory: String,
-    /// Most data of commands in memory, of a host
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    max_memory_per_host: String,
+    /// Most data of commands in memory, of all hosts [default: 512MiB, or an eighth of what
+    /// this process may have if that is less]
+    #[arg(long, value_name = "SIZE")]
+    max_memory: Option<String>,
+    /// Most data of commands in memory, of a host [default: 256MiB, or as all hosts]
+    #[arg(long, value_name = "SIZE")]
+    max_memory_per_host: Option<String>,
     /// Most data of commands in memory, of a connection; at least 1MiB, which a
-    /// command may have
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
-    max_memory_per_connection: String,
+    /// command may have [default: 64MiB, or as a host]
+    #[arg(long, value_name = "SIZE")]
+    max_memory_per_connection: Option<String>,
     /// Let go who owes data, or does not take what it is sent, and moves less
     /// than 1 KiB/s for this long
     #[arg(long, value_name = "TIME", default_value = "30s")]
@@ -45,6 +47,32 @@ impl LimitArgs {
         self.max_connections
     }
 
+    /// The bounds of memory, if this process may have `available` bytes. Those that no
+    /// option names follow from that, and from those that one names.
+    fn memory(&self, available: Option<u64>, transfer_bytes: u32) -> Result<Memory, Failure> {
+        let size = |option: &str, text: &Option<String>| {
+            let parsed = text.as_deref().map(parse_size).transpose();
+            parsed.map_err(|problem| Failure::usage(format!("{option}: {problem}")))
+        };
+        let total = size("--max-memory", &self.max_memory)?;
+        let host = size("--max-memory-per-host", &self.max_memory_per_host)?;
+        let connection = size(
+            "--max-memory-per-connection",
+            &self.max_memory_per_connection,
+        )?;
+        let named = host.max(connection).unwrap_or(0);
+        let least = named.max(transfer_bytes.into());
+        let usual = available.map_or(u64::MAX, |bytes| bytes / 8);
+        let total_bytes = total.unwrap_or_else(|| usual.min(512 << 20).max(least));
+        let least = connection.unwrap_or(0).max(transfer_bytes.into());
+        let host_bytes = host.unwrap_or_else(|| total_bytes.min(256 << 20).max(least));
+        Ok(Memory {
+            total_bytes,
+            host_bytes,
+            connection_bytes: connection.unwrap_or_else(|| host_bytes.min(64 << 20)),
+        })
+    }
+
     /// The limits that they say.
     ///
     /// # Errors
@@ -53,17 +81,7 @@ impl LimitArgs {
         let connections = self.max_connections as usize;
         let most = self.max_connections_per_address.map(|most| most as usize);
         let strangers = (connections / 4).max(1);
-        let size = |option: &str, text: &str| {
-            parse_size(text).map_err(|problem| Failure::usage(format!("{option}: {problem}")))
-        };
-        let memory = Memory {
-            total_bytes: size("--max-memory", &self.max_memory)?,
-            host_bytes: size("--max-memory-per-host", &self.max_memory_per_host)?,
-            connection_bytes: size(
-                "--max-memory-per-connection",
-                &self.max_memory_per_connection,
-            )?,
-        };
+        let memory = self.memory(available_bytes(), transfer_bytes)?;
         let checked = memory.check(transfer_bytes);
         checked.map_err(|error| Failure::usage(format!("--max-memory...: {error}")))?;
         Ok(Limits {
@@ -78,5 +96,52 @@ impl LimitArgs {
             memory,
             ..Limits::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        limits: LimitArgs,
+    }
+
+    #[test]
+    fn bounds_of_memory_fit_into_what_there_is() {
+        let mib = 1 << 20;
+        let gib = 1 << 30;
+        for (options, available, bounds) in [
+            (&[][..], None, [512, 256, 64]),
+            (&[], Some(64 * gib), [512, 256, 64]),
+            (&[], Some(gib), [128, 128, 64]),
+            (&[], Some(256 * mib), [32, 32, 32]),
+            (&[], Some(0), [1, 1, 1]),
+            (&["--max-memory=2GiB"], Some(256 * mib), [2048, 256, 64]),
+            (&["--max-memory-per-host=100MiB"], Some(0), [100, 100, 64]),
+            (&["--max-memory-per-connection=2MiB"], Some(0), [2, 2, 2]),
+        ] {
+            let line = [&["serve"], options].concat();
+            let line = Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
+            let memory = line
+                .limits
+                .memory(available, 1 << 20)
+                .unwrap_or_else(|failure| panic!("{options:?}: {}", failure.error));
+            let found = [
+                memory.total_bytes,
+                memory.host_bytes,
+                memory.connection_bytes,
+            ];
+            assert_eq!(
+                found,
+                bounds.map(|of| of * mib),
+                "{options:?} {available:?}"
+            );
+            assert!(memory.check(1 << 20).is_ok(), "{options:?} {available:?}");
+        }
     }
 }

@@ -5,7 +5,9 @@ pub(crate) mod control;
 mod hosts;
 mod layer;
 mod limits;
+mod log_queue;
 mod logs;
+mod memory;
 mod output;
 mod reload;
 mod sandbox;
@@ -186,11 +188,12 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let rules = args.hosts.as_deref().map(hosts::read).transpose()?;
     let nqn = nqn(args, &config);
     let tls = args.tls.check(&nqn)?;
-    args.logs.start();
+    let mut logs = args.logs.start()?;
     let (drive, found) = store::drive(args, &config)?;
     let control = args.control.as_deref().map(control::bind).transpose()?;
     // Before the first thread that deals with what peers send.
     sandbox::enter(args)?;
+    logs.write()?;
     let mut server = Server::bind(args.listen, settings)
         .map_err(|error| Failure::environment(anyhow::anyhow!("{}: {error}", args.listen)))?;
     let address = server.local_addr().map_err(Failure::environment)?;

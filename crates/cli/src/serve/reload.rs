@@ -53,8 +53,8 @@ impl Watched {
         }
     }
 
-    /// Reads the file if it is another than before.
-    fn look(&mut self, handle: &LoopHandle<Served>) {
+    /// Reads the file if it is another than before, and lets `put` put it into effect.
+    fn look(&mut self, put: impl FnOnce(Apply) -> Result<(), String>) {
         let stamp = Stamp::of(&self.path);
         if stamp == self.seen {
             return;
@@ -63,10 +63,7 @@ impl Watched {
         let file = self.path.display().to_string();
         let done = (self.read)(&self.path)
             .map_err(|failure| failure.error.to_string())
-            .and_then(|apply| {
-                let call = handle.call(apply);
-                call.map_err(|ended| ended.to_string())?
-            });
+            .and_then(put);
         match done {
             Ok(()) => tracing::info!(file, "read again"),
             Err(error) => tracing::warn!(file, error, "not taken over: all stays as it was"),
@@ -120,12 +117,62 @@ pub(super) fn watch(
         return Ok(Watching { _ends: None });
     }
     let (ends, ended) = mpsc::channel::<()>();
+    let put = move |apply: Apply| {
+        let call = handle.call(apply);
+        call.map_err(|ended| ended.to_string())?
+    };
     let looks = move || {
         while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-            files.iter_mut().for_each(|file| file.look(&handle));
+            files.iter_mut().for_each(|file| file.look(&put));
         }
     };
     let thread = std::thread::Builder::new().name("reload".to_owned());
     thread.spawn(looks).map_err(Failure::environment)?;
     Ok(Watching { _ends: Some(ends) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::files;
+
+    #[test]
+    fn a_file_that_is_wrong_keeps_no_other_from_being_read() {
+        let place = std::env::temp_dir().join(format!("zonelab-reload-{}", std::process::id()));
+        std::fs::create_dir_all(&place).unwrap();
+        let [bad, good] = ["bad", "good"].map(|name| place.join(name));
+        let mut watched = [&bad, &good].map(|path| {
+            std::fs::write(path, "old").unwrap();
+            Watched::new(path, |path| {
+                let read = files::read_of_hosts(path);
+                read.map_err(|error| Failure::input(anyhow::anyhow!("{error}")))?;
+                Ok(Box::new(|_| Ok(())))
+            })
+        });
+        let taken = Rc::new(Cell::new(0));
+        let mut look = || {
+            for file in &mut watched {
+                let taken = Rc::clone(&taken);
+                file.look(move |_| {
+                    taken.set(taken.get() + 1);
+                    Ok(())
+                });
+            }
+            taken.take()
+        };
+        assert_eq!(look(), 0, "nothing has changed");
+        // Nobody ever writes to it.
+        std::fs::remove_file(&bad).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&bad).status();
+        assert!(made.unwrap().success());
+        std::fs::write(&good, "newer").unwrap();
+        assert_eq!(look(), 1, "the other one is read");
+        std::fs::remove_file(&bad).unwrap();
+        std::fs::write(&bad, "newest").unwrap();
+        assert_eq!(look(), 1, "and this one when it is right again");
+        let _ = std::fs::remove_dir_all(&place);
+    }
 }

@@ -9,6 +9,7 @@ use zonelab_ssd::config::DriveConfig;
 use zonelab_store::{Found, Options};
 
 use super::Args;
+use super::memory::available_bytes;
 use crate::exit::Failure;
 use crate::stores;
 
@@ -33,16 +34,6 @@ fn data_limit(args: &Args) -> Result<u64, Failure> {
             parse_size(text).map_err(|problem| Failure::usage(format!("--data-limit: {problem}")))
         },
     )
-}
-
-/// Memory that programs can have without others being written out.
-fn available_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 /// A drive of `config`: that of the store if there is one, with what was found

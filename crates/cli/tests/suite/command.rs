@@ -396,3 +396,23 @@ fn the_first_minute_shows_what_one_line_changes() {
     // The finish has reads beside it until its end, and nothing is published.
     assert_eq!(stderr(&output).trim(), "");
 }
+
+#[test]
+fn what_files_of_others_hold_is_shown_without_control_characters() {
+    let scratch = Scratch::new("control");
+    let job = scratch.write("bad.fio", "[job]\nrw=\u{1b}[2Jread\u{9b}x\n");
+    let trace = scratch.write("bad.csv", "\u{1b}]0;title\u{7},b\n1,2\n");
+    for words in [
+        &["fio", &job, "--device", "zn540"][..],
+        &["trace", "replay", &trace, "--device", "zn540"],
+        &["check", &trace],
+    ] {
+        let output = scratch.zonelab(words);
+        assert!(!output.status.success(), "{words:?}");
+        let said = stderr(&output);
+        let is_harmful = |c: char| c.is_control() && c != '\n';
+        assert!(!said.contains(is_harmful), "{words:?}: {said:?}");
+    }
+    let said = stderr(&scratch.zonelab(&["fio", &job, "--device", "zn540"]));
+    assert!(said.contains("\u{fffd}[2Jread\u{fffd}x"), "{said:?}");
+}

@@ -202,6 +202,87 @@ fn damage_is_named_with_its_zone() {
     refused(&scratch, &[&["ftl", "info"], there], 3, "zone 2, block");
 }
 
+/// Flips a bit of the journal block with that number in the file `drive`, which the server
+/// knows by its checksum.
+fn damage_journal_block(scratch: &Scratch, number: u64) {
+    use std::os::unix::fs::FileExt as _;
+    let mut options = std::fs::File::options();
+    options.read(true).write(true);
+    let file = options.open(scratch.0.join("drive")).unwrap();
+    let mut piece = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let length = file.read_at(&mut piece, at).unwrap();
+        assert_ne!(length, 0, "the file has no journal block {number}");
+        let mut blocks = piece[..length].chunks(4096);
+        let is_it =
+            |block: &[u8]| block.starts_with(b"ZLFTLJRN") && block[32..40] == number.to_le_bytes();
+        if let Some(block) = blocks.position(is_it) {
+            let byte = at + 4096 * block as u64 + 70;
+            let mut bytes = [0];
+            file.read_exact_at(&mut bytes, byte).unwrap();
+            file.write_all_at(&[bytes[0] ^ 1], byte).unwrap();
+            return;
+        }
+        at += length as u64;
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_repaired_and_what_is_cut_back_is_said() {
+    let scratch = Scratch::new("ftl-repair");
+    for (name, seed) in [("one", 1), ("two", 2), ("three", 3)] {
+        blocks(&scratch, name, 50, seed);
+    }
+    ok(&scratch, &[&["ftl", "format"], &HERE]);
+    let write = |file: &str| {
+        ok(&scratch, &[&["ftl", "write", "--data", file], &HERE]);
+    };
+    let reads = |file: &str| {
+        let _ = std::fs::remove_file(scratch.0.join("back"));
+        let read = ["ftl", "read", "--nlb", "50", "--data", "back"];
+        ok(&scratch, &[&read, &HERE]);
+        is_same(&scratch, file, "back")
+    };
+    let repaired = |force: &[&str], code: i32| {
+        let (ended, text, said) = run(&scratch, &[&["ftl", "repair", "--json"], force, &HERE]);
+        assert_eq!(ended, code, "{text}{said}");
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    write("one");
+    write("two");
+    let sound = repaired(&[], 0);
+    assert_eq!([&sound["is_sound"], &sound["is_done"]], [true, false]);
+    // The first is repeated by the second.
+    damage_journal_block(&scratch, 0);
+    let read = ["ftl", "read", "--nlb", "50"];
+    refused(&scratch, &[&read, &HERE], 5, "`zonelab ftl repair` says");
+    let (code, text, _) = run(&scratch, &[&["ftl", "repair"], &HERE]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("Nothing is cut back") && text.contains("Nothing was changed"));
+    let dry = repaired(&["--dry-run"], 3);
+    assert_eq!(dry["restored_journal_blocks"], 1, "{dry}");
+    let done = repaired(&["--force"], 0);
+    assert_eq!(done["cut_back"], serde_json::json!([]));
+    assert!(reads("two"));
+    write("three");
+    let info = json(&scratch, &[&["ftl", "info"], &HERE]);
+    let last = info["journal"]["next"].as_u64().unwrap() - 1;
+    damage_journal_block(&scratch, last);
+    let done = repaired(&["--force"], 1);
+    let cut = &done["cut_back"][0];
+    assert_eq!(
+        (&cut["kind"], &cut["first"]),
+        (&"journal".into(), &last.into())
+    );
+    assert!(reads("two"));
+    assert!(repaired(&[], 0)["damage"].is_null());
+    let checked = json(&scratch, &[&["ftl", "check"], &HERE]);
+    assert_eq!(checked["is_sound"], true);
+    write("three");
+    assert!(reads("three"));
+}
+
 #[test]
 fn what_cannot_be_done_is_refused() {
     let scratch = Scratch::new("ftl-refused");

@@ -151,6 +151,7 @@ fn what_is_said_of_layers_and_stores_is_as_the_schemas_say() {
     for (name, verb) in [
         ("ftl-info", "info"),
         ("ftl-check", "check"),
+        ("ftl-repair", "repair"),
         ("ftl-dump", "dump"),
     ] {
         prints(&scratch, name, 0, &on(&[verb]));

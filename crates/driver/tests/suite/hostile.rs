@@ -1,7 +1,13 @@
 //! What a controller must not do, and what it is told then.
 
 use zonelab_driver::tcp::{Connection, ProtocolError};
+use zonelab_driver::{Identity, Namespace};
+use zonelab_nvme::identify::{
+    CommandSet, IdentifyController, IdentifyNamespace, IdentifyNamespaceZns, LbaFormat,
+};
+use zonelab_nvme::property::Capabilities;
 use zonelab_nvme::tcp::FatalErrorStatus;
+use zonelab_nvme::zerocopy::FromZeros;
 
 use crate::bytes::*;
 use crate::wire::*;
@@ -202,4 +208,97 @@ fn the_reason_of_a_controller_that_ends_the_connection_is_kept() {
     };
     assert_eq!(error, expected);
     assert!(!connection.has_output());
+}
+
+/// A controller with one zoned namespace: blocks and blocks of a zone, the exponent of its
+/// block size, the capacity of its first zone.
+fn zoned(nsze: u64, zsze: u64, lbads: u8, zcap: Option<u64>) -> Identity {
+    let mut nvm = Box::new(IdentifyNamespace::new_zeroed());
+    nvm.nsze = nsze.into();
+    nvm.lbaf[0] = LbaFormat::default().with_lbads(lbads);
+    let mut zns = Box::new(IdentifyNamespaceZns::new_zeroed());
+    zns.lbafe[0].zsze = zsze.into();
+    Identity {
+        cap: Capabilities::new_zeroed(),
+        controller: Box::new(IdentifyController::new_zeroed()),
+        zoned: None,
+        namespaces: vec![Namespace {
+            nsid: 1,
+            csi: CommandSet::ZNS,
+            nvm,
+            zns: Some(zns),
+            zone_capacity_lbas: zcap,
+        }],
+    }
+}
+
+/// Whatever a controller says of its zones: what hosts multiply, allocate or divide by is
+/// within bounds, or the controller is refused with the field.
+#[test]
+fn sizes_that_hosts_cannot_count_with_are_refused() {
+    let none = None;
+    for (nsze, zsze, lbads, zcap, field) in [
+        (1 << 20, 1 << 10, 12, none, ""),
+        (1 << 20, 1 << 10, 12, Some(1 << 10), ""),
+        ((1 << 51) - 1, 1 << 40, 12, none, ""),
+        (1 << 24, 1, 9, none, ""),
+        (1 << 51, 1 << 40, 12, none, "NSZE "),
+        (1 << 63, 1 << 40, 9, none, "NSZE "),
+        (u64::MAX, u64::MAX, 9, none, "NSZE "),
+        (u64::MAX, 1, 9, none, "NSZE "),
+        (1 << 40, 0, 9, none, "ZSZE "),
+        (1 << 40, 1 << 41, 9, none, "ZSZE "),
+        (1 << 40, 1 << 63, 9, none, "ZSZE "),
+        (1 << 40, u64::MAX, 9, none, "ZSZE "),
+        ((1 << 24) + 1, 1, 9, none, "NSZE / ZSZE "),
+        (1 << 50, 1, 9, none, "NSZE / ZSZE "),
+        (1 << 50, 1 << 20, 9, none, "NSZE / ZSZE "),
+        (1 << 20, 1 << 10, 12, Some(0), "ZCAP "),
+        (1 << 20, 1 << 10, 12, Some((1 << 10) + 1), "ZCAP "),
+        (1 << 20, 1 << 10, 12, Some(1 << 63), "ZCAP "),
+        (1 << 20, 1 << 10, 12, Some(u64::MAX), "ZCAP "),
+        (1 << 20, 1 << 10, 8, none, "LBADS "),
+        (1 << 20, 1 << 10, 32, none, "LBADS "),
+        (1 << 20, 1 << 10, 255, none, "LBADS "),
+    ] {
+        let at = format!("NSZE {nsze}, ZSZE {zsze}, LBADS {lbads}, ZCAP {zcap:?}");
+        match zoned(nsze, zsze, lbads, zcap).device_info() {
+            Ok(info) => {
+                assert_eq!(field, "", "{at}");
+                let of = info.namespaces[0].zoned.unwrap();
+                assert_eq!(u64::from(of.zones), nsze / zsze, "{at}");
+            }
+            Err(error) => {
+                let says = format!("the controller reports {field}");
+                assert!(
+                    !field.is_empty() && error.to_string().starts_with(&says),
+                    "{at}: {error}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn random_write_areas_that_cannot_be_are_refused() {
+    for (size, granularity, field) in [
+        (64_u16, 16_u16, ""),
+        (0, 16, "ZRWASZ"),
+        (u16::MAX, 16, "ZRWASZ"),
+        (64, 0, "ZRWAFG"),
+        (64, 65, "ZRWAFG"),
+    ] {
+        let mut identity = zoned(1 << 20, 1 << 10, 12, None);
+        let zns = identity.namespaces[0].zns.as_mut().unwrap();
+        zns.ozcs = zns.ozcs.with_zrwasup(true);
+        zns.zrwasz = size.into();
+        zns.zrwafg = granularity.into();
+        match identity.device_info() {
+            Ok(_) => assert_eq!(field, "", "{size}, {granularity}"),
+            Err(error) => assert!(
+                error.to_string().contains(field) && !field.is_empty(),
+                "{error}"
+            ),
+        }
+    }
 }

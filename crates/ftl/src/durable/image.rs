@@ -12,7 +12,7 @@ use crate::blocks::{LogicalBlock, PhysicalBlock};
 use crate::error::FtlError;
 use crate::format::Found;
 use crate::format::anchor::Anchor;
-use crate::format::image::{self, ImageBlock};
+use crate::format::image::{self, ImageBlock, Parity};
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone, ZoneUse};
 use crate::segments::{ImagePlace, ImagePlaces, Segments};
@@ -20,6 +20,13 @@ use crate::shape::{ImageSlot, Shape};
 
 /// Bytes of an image that are made and written before others get their turn.
 const CHUNK_BYTES: u32 = 128 << 10;
+
+/// What has been written of an image.
+struct Made {
+    places: ImagePlaces,
+    /// Of the blocks written; `None`: it is written too, or nothing keeps data.
+    parity: Option<Parity>,
+}
 
 /// Blocks of an image.
 pub(super) const fn blocks(shape: &Shape) -> u32 {
@@ -144,7 +151,13 @@ impl Inner {
         count: u32,
     ) -> Result<ImagePlaces, FtlError> {
         let shape = self.shape();
-        let mut places = ImagePlaces::default();
+        let mut made = Made {
+            places: ImagePlaces::default(),
+            parity: self
+                .media
+                .keeps_data()
+                .then(|| Parity::new(shape, checkpoint)),
+        };
         let mut last = None;
         for zone in shape.image(slot) {
             let of = self.media.report_of(zone).await?;
@@ -154,11 +167,11 @@ impl Inner {
             if of.state != ZoneUse::Empty {
                 self.media.reset(zone).await?;
             }
-            if places.count() == count {
+            if made.places.count() == count && (count == 0 || made.parity.is_none()) {
                 continue;
             }
             match self
-                .fill_image_zone((map, count), zone, &of, checkpoint, &mut places)
+                .fill_image_zone((map, count), zone, &of, checkpoint, &mut made)
                 .await
             {
                 Ok(()) => {}
@@ -172,8 +185,8 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        if places.count() == count {
-            return Ok(places);
+        if made.places.count() == count {
+            return Ok(made.places);
         }
         Err(last.unwrap_or(FtlError::DeadZone {
             zone: shape.image(slot).start,
@@ -182,14 +195,14 @@ impl Inner {
     }
 
     /// Writes blocks of an image of `count`, behind those that have their places, to an empty
-    /// zone, and makes it full.
+    /// zone, the parity behind the last of them if it has room, and makes the zone full.
     async fn fill_image_zone(
         &self,
         (map, count): (&ForwardMap, u32),
         zone: u32,
         of: &Zone,
         checkpoint: u64,
-        places: &mut ImagePlaces,
+        Made { places, parity }: &mut Made,
     ) -> Result<(), FtlError> {
         let shape = self.shape();
         let chunk = (CHUNK_BYTES / shape.block_bytes).clamp(1, shape.max_transfer_blocks);
@@ -210,9 +223,21 @@ impl Inner {
                 }
             }
             self.media.write(zone, offset, some, &bytes).await?;
+            if let Some(parity) = parity {
+                let blocks = bytes.chunks_exact(shape.bytes(1));
+                blocks.for_each(|block| parity.add(block));
+            }
             self.count(|counts| counts.image_blocks += u64::from(some));
             places.push(some, ImagePlace { zone, offset });
             offset += some;
+        }
+        if offset < of.capacity
+            && let Some(parity) = parity.take()
+        {
+            // Nothing but a repair reads it: without it an image is as good.
+            let bytes = image::encode_parity(shape, self.uuid, &parity);
+            self.media.write(zone, offset, 1, &bytes).await?;
+            offset += 1;
         }
         if offset < of.capacity {
             // Images that are complete have no active zone.
@@ -386,7 +411,7 @@ pub(super) async fn each(
 }
 
 /// Whether a block has the words that it should have, and each of them can be.
-fn can_be(shape: &Shape, block: &ImageBlock) -> bool {
+pub(super) fn can_be(shape: &Shape, block: &ImageBlock) -> bool {
     let first = block.index * shape.words_per_block();
     let end = (first + shape.words_per_block()).min(shape.logical_blocks);
     let most = shape.data_zones() * shape.data_blocks();

@@ -22,16 +22,43 @@ impl Inner {
         );
         let _turn = self.appends.take().await;
         let piece_blocks = self.ring.borrow().piece_blocks;
-        let piece = piece_blocks * self.shape().changes_per_block();
+        let piece = piece_blocks * self.changes_each();
         for piece in changes.chunks(piece as usize) {
             self.append_piece(piece).await?;
         }
         Ok(())
     }
 
+    /// Most changes that a block of the journal makes: it repeats as many of the block
+    /// before.
+    pub(super) fn changes_each(&self) -> u32 {
+        let all = self.media.shape().changes_per_block();
+        match self.media.keeps_data() {
+            true => all / 2,
+            false => all,
+        }
+    }
+
+    /// Sees to it that every change that is durable is in two blocks of the journal, so
+    /// that no block that is damaged takes back what the reset of a data zone relies on.
+    pub(super) async fn secure(&self) -> Result<(), FtlError> {
+        while !self.last.borrow().is_empty() {
+            if self.is_committing.get() {
+                // The reserve is for changes.
+                self.room.next().await;
+                continue;
+            }
+            let _turn = self.appends.take().await;
+            if !self.last.borrow().is_empty() {
+                self.append_piece(&[]).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn append_piece(&self, changes: &[MapChange]) -> Result<(), FtlError> {
-        let each = self.shape().changes_per_block() as usize;
-        let blocks = changes.len().div_ceil(each) as u32;
+        let pieces = self.pieces(changes);
+        let blocks = pieces.len() as u32;
         let mut end = Ok(());
         for _ in 0..TRIES {
             if self.is_torn.get() {
@@ -42,9 +69,13 @@ impl Inner {
             // What the changes refer to comes first.
             let aborts = self.media.aborts();
             self.media.flush().await?;
-            end = self.commit(changes, blocks, aborts).await;
+            end = self.commit(&pieces, aborts).await;
             match end {
                 Ok(()) => {
+                    if self.media.keeps_data() {
+                        self.last
+                            .replace(pieces.last().copied().unwrap_or_default().to_vec());
+                    }
                     self.room.ring();
                     return Ok(());
                 }
@@ -64,7 +95,7 @@ impl Inner {
                 let ring = self.ring.borrow();
                 ring.check()?;
                 let reserve = if is_committing { 0 } else { ring.reserve() };
-                let most = 2 * ring.piece_blocks * self.shape().changes_per_block();
+                let most = 2 * ring.piece_blocks * self.changes_each();
                 (has_room(&ring, reserve), most)
             };
             if done {
@@ -82,14 +113,10 @@ impl Inner {
     }
 
     /// Writes a commit and makes it durable.
-    async fn commit(
-        &self,
-        changes: &[MapChange],
-        blocks: u32,
-        aborts: u64,
-    ) -> Result<(), FtlError> {
+    async fn commit(&self, pieces: &[&[MapChange]], aborts: u64) -> Result<(), FtlError> {
+        let blocks = pieces.len() as u32;
         let bytes = match self.media.keeps_data() {
-            true => self.encode(changes),
+            true => self.encode(pieces),
             false => Vec::new(),
         };
         // A caller who goes away leaves it so.
@@ -108,7 +135,16 @@ impl Inner {
                 true => &bytes[self.shape().bytes(done)..self.shape().bytes(done + some)],
                 false => &[],
             };
-            self.media.write(at.zone, at.offset, some, piece).await?;
+            let was_untried = self.is_untried.take();
+            let written = self.media.write(at.zone, at.offset, some, piece).await;
+            if done == 0 && written.as_ref().is_err_and(FtlError::is_no_room) {
+                // The drive had no room, and left the zone as it was: nothing is torn.
+                let left = self.media.report_of(at.zone).await?;
+                let is_as_before = left.state != ZoneUse::Full && left.written == at.offset;
+                self.is_torn.set(!is_as_before);
+                self.is_untried.set(was_untried && is_as_before);
+            }
+            written?;
             self.ring.borrow_mut().wrote(some);
             done += some;
         }
@@ -132,18 +168,29 @@ impl Inner {
         Ok(())
     }
 
-    fn encode(&self, changes: &[MapChange]) -> Vec<u8> {
+    /// The changes of each block: at least one.
+    fn pieces<'a>(&self, changes: &'a [MapChange]) -> Vec<&'a [MapChange]> {
+        let each = self.changes_each() as usize;
+        // An earlier program filled blocks, and what it left has to be repeated, too.
+        let room = self.shape().changes_per_block() as usize - self.last.borrow().len();
+        let (first, rest) = changes.split_at(each.min(room).min(changes.len()));
+        [first].into_iter().chain(rest.chunks(each)).collect()
+    }
+
+    fn encode(&self, pieces: &[&[MapChange]]) -> Vec<u8> {
         let now = self.now.get();
         let mut bytes = Vec::new();
-        let each = self.shape().changes_per_block() as usize;
-        for (changes, sequence) in changes.chunks(each).zip(now.next..) {
+        let mut before = self.last.borrow().clone();
+        for (changes, sequence) in pieces.iter().zip(now.next..) {
             let block = JournalBlock {
                 sequence,
                 commit: now.next,
                 epoch: now.epoch,
                 changes: changes.to_vec(),
+                before: Some(before),
             };
             bytes.extend(journal::encode(self.shape(), self.uuid, &block));
+            before = block.changes;
         }
         bytes
     }
@@ -153,6 +200,13 @@ impl Inner {
     async fn take_over(&self) -> Result<(), FtlError> {
         // If power was lost, each of its zones may have less than was written, and a
         // mount takes one that is not full for the last.
+        if self.is_untried.get() {
+            // The anchor that was to say where the journal goes on could not be written.
+            self.write_anchor(|_| ()).await?;
+            self.is_torn.set(false);
+            self.count(|counts| counts.takeovers += 1);
+            return Ok(());
+        }
         let Position { zone, .. } = self.now.get().next_at;
         let touched = self.ring.borrow().live_from(zone);
         for zone in touched {
@@ -174,6 +228,7 @@ impl Inner {
             now.epoch_at = at;
             now.next_at = at;
         });
+        self.is_untried.set(true);
         self.write_anchor(|_| ()).await?;
         self.is_torn.set(false);
         self.count(|counts| counts.takeovers += 1);
@@ -185,7 +240,7 @@ impl Inner {
         loop {
             let next = self.ring.borrow().next();
             let Some((zone, is_stale)) = next else {
-                let most = 2 * self.ring.borrow().piece_blocks * self.shape().changes_per_block();
+                let most = 2 * self.ring.borrow().piece_blocks * self.changes_each();
                 return Err(FtlError::JournalFull { most });
             };
             if is_stale {

@@ -11,13 +11,16 @@
 //! have left is never taken for part of the journal.
 
 mod anchors;
+mod chain;
 mod image;
 mod journal;
 pub mod look;
 mod mount;
 pub(crate) mod reads;
+pub mod repair;
 mod replay;
 mod ring;
+mod survey;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -81,8 +84,14 @@ struct Inner {
     checkpoints: Turns,
     /// There may be more room in the journal, or more of it may be used.
     room: Notify,
+    /// Changes of the last block of the journal that is durable, which the next one
+    /// repeats; empty if there is nothing to repeat.
+    last: RefCell<Vec<MapChange>>,
     /// Nobody knows what became of a write to the journal.
     is_torn: Cell<bool>,
+    /// The zone that the journal goes on in was chosen after a failure, and nothing was
+    /// written to it yet that may have left something.
+    is_untried: Cell<bool>,
     /// Nobody knows what became of an anchor, and so which image counts.
     is_unsure: Cell<bool>,
     /// A checkpoint is under way.
@@ -178,6 +187,8 @@ impl Durable {
         let durable = Self::fresh(media, settings.uuid, &reported)?;
         let nothing = ForwardMap::empty(0);
         durable.checkpoint(&nothing, async || Ok(())).await?;
+        // Twice: one that is damaged leaves the other.
+        durable.inner.write_anchor(|_| ()).await?;
         Ok(shape)
     }
 
@@ -267,7 +278,9 @@ impl Durable {
             anchoring: Turns::default(),
             checkpoints: Turns::default(),
             room: Notify::default(),
+            last: RefCell::default(),
             is_torn: Cell::new(false),
+            is_untried: Cell::new(false),
             is_unsure: Cell::new(false),
             is_running: Cell::new(false),
             is_committing: Cell::new(false),
@@ -306,7 +319,7 @@ impl Durable {
     /// somebody else has to run. Without changes it waits for earlier calls and no
     /// more. Of a call that did not return, or failed, a mount
     /// may find some changes from its start: whole blocks of
-    /// [`Shape::changes_per_block`].
+    /// [`Self::changes_per_block`].
     ///
     /// # Errors
     /// A command failed and there was no other zone to go on in; the last checkpoint
@@ -347,7 +360,23 @@ impl Durable {
     #[must_use]
     pub fn most_pending(&self) -> u32 {
         let piece = self.inner.ring.borrow().piece_blocks;
-        2 * piece * self.shape().changes_per_block()
+        2 * piece * self.inner.changes_each()
+    }
+
+    /// Most changes that a block of the journal makes.
+    #[must_use]
+    pub fn changes_per_block(&self) -> u32 {
+        self.inner.changes_each()
+    }
+
+    /// Sees to it that every change that an append has made durable is in two blocks of
+    /// the journal. To be called before anything is destroyed that the map does not need
+    /// any more: a damaged block of the journal then never takes back what that relies on.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub async fn secure(&self) -> Result<(), FtlError> {
+        self.inner.secure().await
     }
 
     /// Writes an image of the map, so that a mount need not repeat what was appended

@@ -104,6 +104,9 @@ async fn begin(
     let torn = 2 * u64::from(media.shape().zone_capacity_lbas);
     let anchors = AnchorEnd::new(zone, &reported).after(anchor.sequence + torn);
     let durable = Durable::with(media, uuid, now, ring, anchors, read);
+    if let Some(last) = replayed.blocks.last() {
+        durable.inner.last.replace(last.changes.clone());
+    }
     durable.settle(&reported, zone, replayed).await?;
     durable.inner.write_anchor(|_| ()).await?;
     if durable.room_blocks() == 0 {
@@ -202,7 +205,7 @@ async fn last_anchor(
 impl Durable {
     /// Sees to it that no more zones are active than there may be, whatever an earlier
     /// session left. Nothing that the newest anchor needs is touched.
-    async fn settle(
+    pub(super) async fn settle(
         &self,
         reported: &[Zone],
         anchor_zone: u32,

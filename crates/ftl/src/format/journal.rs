@@ -19,7 +19,10 @@ struct Journal {
     epoch: U32,
     /// Number of changes.
     count: U32,
-    zero: [u8; 8],
+    /// One more than the number of changes of the block before, which stand behind; 0:
+    /// they do not.
+    repeated: U32,
+    zero: [u8; 4],
 }
 
 impl Kind for Journal {
@@ -46,17 +49,23 @@ pub struct JournalBlock {
     pub epoch: u32,
     /// The changes of the map that it makes, in order.
     pub changes: Vec<MapChange>,
+    /// Those of the block before, for [`crate::repair`]; `None`: they had no room, or a
+    /// checkpoint has made them needless.
+    pub before: Option<Vec<MapChange>>,
 }
 
 /// The bytes of a block.
 pub(crate) fn encode(shape: &Shape, uuid: u128, block: &JournalBlock) -> Vec<u8> {
-    let entries: Vec<Entry> = block.changes.iter().map(entry_of).collect();
+    let before = block.before.iter().flatten();
+    let entries: Vec<Entry> = block.changes.iter().chain(before).map(entry_of).collect();
+    let repeated = block.before.as_ref().map_or(0, |before| before.len() + 1);
     let rest = Journal {
         sequence: U64::new(block.sequence),
         commit: U64::new(block.commit),
         epoch: U32::new(block.epoch),
-        count: U32::new(entries.len() as u32),
-        zero: [0; 8],
+        count: U32::new(block.changes.len() as u32),
+        repeated: U32::new(repeated as u32),
+        zero: [0; 4],
     };
     super::seal(shape.block_bytes, uuid, &rest, &entries)
 }
@@ -72,17 +81,21 @@ fn entry_of(change: &MapChange) -> Entry {
 /// What a block is. One with changes that cannot be counts as damaged.
 pub(crate) fn decode(shape: &Shape, uuid: u128, bytes: &[u8]) -> Found<JournalBlock> {
     super::open::<Journal>(uuid, bytes).and_then(|(rest, entries)| {
-        let count = rest.count.get();
-        if count > shape.changes_per_block() || rest.commit > rest.sequence {
+        let (count, before) = (rest.count.get(), rest.repeated.get().checked_sub(1));
+        let all = count.checked_add(before.unwrap_or(0))?;
+        if all > shape.changes_per_block() || rest.commit > rest.sequence {
             return None;
         }
-        let entries = <[Entry]>::ref_from_prefix_with_elems(entries, count as usize).ok()?;
-        let changes = entries.0.iter().map(|entry| change_of(shape, entry));
+        let entries = <[Entry]>::ref_from_prefix_with_elems(entries, all as usize).ok()?;
+        let entries = entries.0.iter().map(|entry| change_of(shape, entry));
+        let mut changes = entries.collect::<Option<Vec<_>>>()?;
+        let repeated = changes.split_off(count as usize);
         Some(JournalBlock {
             sequence: rest.sequence.get(),
             commit: rest.commit.get(),
             epoch: rest.epoch.get(),
-            changes: changes.collect::<Option<_>>()?,
+            changes,
+            before: before.map(|_| repeated),
         })
     })
 }

@@ -133,6 +133,16 @@ impl FtlQueue<dyn DeviceQueue + '_> {
     /// A write failed: its zone is written no more, and its blocks go to another one if
     /// it was the zone's fault.
     fn land_failure(&mut self, zone: DataZone, parts: &[Part], status: Status) {
+        if status == Status::CAPACITY_EXCEEDED {
+            // The drive has no room, and nothing is wrong with the zone: it is as it was.
+            let blocks = parts.iter().map(|part| part.count).sum();
+            self.with_writer(|writer| writer.give_back(zone, blocks));
+            self.end_command(zone, false);
+            for part in parts {
+                self.end_part(*part, Holder::Write, status);
+            }
+            return;
+        }
         self.end_command(zone, true);
         for part in parts.iter().rev() {
             let operation = &mut self.operations[part.operation];

@@ -147,7 +147,8 @@ impl FtlQueue<dyn DeviceQueue + '_> {
     fn end_flushes(&mut self) {
         while let Some(&(index, ticket)) = self.flushes.front() {
             let is_over = self.core.is_committed(ticket);
-            if !is_over && !self.core.has_failed() {
+            let (has_failed, is_starved) = (self.core.has_failed(), self.core.is_starved());
+            if !is_over && !has_failed && !is_starved {
                 self.wait();
                 break;
             }
@@ -155,7 +156,10 @@ impl FtlQueue<dyn DeviceQueue + '_> {
             let operation = &mut self.operations[index];
             operation.left = 0;
             if !is_over {
-                operation.status = Status::WRITE_FAULT;
+                operation.status = match has_failed {
+                    true => Status::WRITE_FAULT,
+                    false => Status::CAPACITY_EXCEEDED,
+                };
             }
             self.settle(index);
         }

@@ -57,6 +57,10 @@ impl FtlQueue<dyn DeviceQueue + '_> {
                 self.fail_writes(Status::WRITE_FAULT);
                 return;
             }
+            if self.core.is_starved() {
+                self.fail_writes(Status::CAPACITY_EXCEEDED);
+                return;
+            }
             let room = match self.reserve() {
                 Err(Hold::Upkeep) => {
                     self.stall();

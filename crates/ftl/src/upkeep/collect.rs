@@ -130,6 +130,7 @@ impl Upkeep {
             0,
             "{zone:?} is reset with valid blocks"
         );
+        self.with_room(async || self.durable.secure().await).await?;
         self.footers.borrow_mut()[zone.0 as usize] = None;
         match self.media().reset(core.shape.zone_of(zone)).await {
             Ok(()) => {

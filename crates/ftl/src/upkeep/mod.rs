@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures_util::future::select;
+use zonelab_device::Nanos;
 use zonelab_host::Rng;
 use zonelab_host::notify::Notify;
 use zonelab_host::tasks::Io;
@@ -28,6 +29,9 @@ use crate::metrics::Counters;
 use crate::mount::Found;
 use crate::segments::Segments;
 use crate::victims::{OwnVictims, Victims};
+
+/// How long upkeep waits before it tries again what the drive had no room for.
+const RETRY_AFTER: Nanos = Nanos::from_ms(500);
 
 /// The tasks of upkeep, and what they share.
 pub(crate) struct Upkeep {
@@ -55,6 +59,28 @@ pub(crate) struct Upkeep {
     footers: RefCell<Vec<Option<Vec<u32>>>>,
     /// The drive can copy, as far as is known.
     copies: Cell<bool>,
+    /// Tasks that wait until the drive has room.
+    starving: Cell<u32>,
+}
+
+/// Upkeep has something to write that the drive has no room for.
+struct Starving<'a>(&'a Upkeep);
+
+impl<'a> Starving<'a> {
+    fn new(upkeep: &'a Upkeep) -> Self {
+        upkeep.starving.set(upkeep.starving.get() + 1);
+        upkeep.core.set_starved(true);
+        Self(upkeep)
+    }
+}
+
+impl Drop for Starving<'_> {
+    fn drop(&mut self) {
+        let left = self.0.starving.get() - 1;
+        self.0.starving.set(left);
+        self.0.core.set_starved(left > 0);
+        self.0.bell.ring();
+    }
 }
 
 impl Upkeep {
@@ -81,6 +107,7 @@ impl Upkeep {
             stuck: RefCell::default(),
             footers: RefCell::new(vec![None; shape.data_zones() as usize]),
             copies: Cell::new(settings.device_copy && can_copy),
+            starving: Cell::new(0),
         })
     }
 
@@ -121,6 +148,29 @@ impl Upkeep {
         self.io.spawn(task).forget();
     }
 
+    /// Tries again and again as long as the drive has no room for it; writes and flushes fail
+    /// meanwhile.
+    async fn with_room(
+        &self,
+        tries: impl AsyncFn() -> Result<(), FtlError>,
+    ) -> Result<(), FtlError> {
+        let mut starving = None;
+        loop {
+            let end = tries().await;
+            if !end.as_ref().is_err_and(FtlError::is_no_room) {
+                return end;
+            }
+            self.starve(&mut starving).await;
+        }
+    }
+
+    /// The drive has no room for something that has to be written: waits before the next try.
+    /// Writes and flushes fail until `starving` is gone.
+    async fn starve<'a>(&'a self, starving: &mut Option<Starving<'a>>) {
+        starving.get_or_insert_with(|| Starving::new(self));
+        self.io.sleep_until(self.io.now() + RETRY_AFTER).await;
+    }
+
     /// Commits changes whenever somebody asks.
     async fn commits(&self) -> Result<(), FtlError> {
         let mut changes = Vec::new();
@@ -134,9 +184,10 @@ impl Upkeep {
             changes.clear();
             self.core.changes.take(&mut changes);
             if !changes.is_empty() {
-                self.durable.append(&changes).await?;
+                self.with_room(async || self.durable.append(&changes).await)
+                    .await?;
                 let blocks = changes.len() as u64;
-                let each = u64::from(self.core.shape.changes_per_block());
+                let each = u64::from(self.durable.changes_per_block());
                 Counters::add(&self.core.counters.journal, blocks.div_ceil(each));
                 Counters::add(&self.core.counters.commits, 1);
             }
@@ -179,7 +230,8 @@ impl Upkeep {
                 continue;
             }
             let commit = async || self.commit().await;
-            self.durable.checkpoint(map, commit).await?;
+            self.with_room(async || self.durable.checkpoint(map, commit).await)
+                .await?;
             self.wake_holders();
             let words = u64::from(self.core.shape.words_per_block());
             let blocks = u64::from(map.blocks()).div_ceil(words);

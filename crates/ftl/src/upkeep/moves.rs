@@ -156,6 +156,7 @@ impl Upkeep {
     ) -> Result<(), FtlError> {
         let mut done = 0;
         let mut failures = 0;
+        let mut starving = None;
         while done < batch.blocks.len() {
             if self.core.must_commit() {
                 self.commit().await?;
@@ -191,10 +192,18 @@ impl Upkeep {
             frontier.in_flight -= 1;
             match written {
                 Ok(()) => {
+                    starving = None;
                     self.move_to(&mut frontier, next, some).await?;
                     done += some.len();
                 }
                 Err(error @ FtlError::Gone(_)) => return Err(error),
+                Err(error) if error.is_no_room() => {
+                    // Nothing is wrong with the zone.
+                    frontier.give_back(some.len() as u32);
+                    self.frontiers.borrow_mut().push(frontier);
+                    self.starve(&mut starving).await;
+                    continue;
+                }
                 Err(error) => {
                     frontier.has_failed = true;
                     failures += 1;

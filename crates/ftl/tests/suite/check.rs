@@ -21,7 +21,7 @@ use zonelab_sim::HostCosts;
 const NSID: NamespaceId = NamespaceId::FIRST;
 
 /// Runs a program on the drive itself.
-fn ask<T, F>(machine: &mut Machine, program: impl FnOnce(Io) -> F) -> T
+pub(crate) fn ask<T, F>(machine: &mut Machine, program: impl FnOnce(Io) -> F) -> T
 where
     F: Future<Output = T> + 'static,
     T: 'static,
@@ -36,12 +36,12 @@ where
     tasks.into_result().expect("the program ends")
 }
 
-fn report(machine: &mut Machine) -> Report {
+pub(crate) fn report(machine: &mut Machine) -> Report {
     let report = ask(machine, async |io| check(&io, NSID).await);
     report.expect("it is formatted")
 }
 
-fn look(machine: &mut Machine) -> Look {
+pub(crate) fn look(machine: &mut Machine) -> Look {
     let look = ask(machine, async |io| Durable::look(&io, NSID).await);
     look.expect("it is sound")
 }
@@ -133,7 +133,7 @@ fn closed_zone(look: &Look) -> (DataZone, u32, u32) {
 }
 
 /// Writes a zone again, with what `change` makes of its bytes.
-async fn rewrite(
+pub(crate) async fn rewrite(
     io: Io,
     shape: Shape,
     zone: u32,

@@ -10,7 +10,7 @@ use zonelab_ftl::{
 };
 
 /// A tiny drive that was formatted, used, and closed: two commits behind the image, the
-/// last of two blocks.
+/// last of three blocks, each of which repeats the one before.
 fn used() -> (Machine, Shape, Vec<Option<PhysicalBlock>>) {
     let mut machine = Machine::new(&tiny(16, 16));
     let (shape, words) = machine.run(async |io| {
@@ -175,8 +175,8 @@ fn no_flipped_bit_makes_a_wrong_map() {
         );
     }
     println!("{detected} detected, {harmless} harmless");
-    // The newest anchor, the image, and three blocks of the journal behind its start.
-    let live = 1 + shape.logical_blocks.div_ceil(shape.words_per_block()) + 3;
+    // The newest anchor, the image, and four blocks of the journal behind its start.
+    let live = 1 + shape.logical_blocks.div_ceil(shape.words_per_block()) + 4;
     assert_eq!(detected, live as usize * 512 * 8);
 }
 
@@ -208,7 +208,7 @@ fn what_is_relied_on_is_flushed_before() {
         }
     }
     assert_eq!(
-        anchors, 3,
-        "one of the format, one of the mount, one of the checkpoint"
+        anchors, 4,
+        "two of the format, one of the mount, one of the checkpoint"
     );
 }

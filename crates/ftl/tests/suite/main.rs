@@ -11,6 +11,8 @@
 //! | `layer` | the layer as programs see it: blocks that hold what was written to them |
 //! | `media` | data zones that fail |
 //! | `own_victims` | rules for victims from outside of the crate |
+//! | `repair` | every block of metadata is damaged, and repaired |
+//! | `room` | drives that have no room for a while |
 //! | `support` | small drives, and programs of tasks that lose power in the middle |
 //! | `threads` | several threads, each with a queue pair of its own, on one drive in real time |
 
@@ -23,5 +25,7 @@ mod durable_format;
 mod layer;
 mod media;
 mod own_victims;
+mod repair;
+mod room;
 mod support;
 mod threads;

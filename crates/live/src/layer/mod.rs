@@ -65,6 +65,8 @@ pub struct LayerState {
     pub is_well: bool,
     /// Why it cannot write any more, or was not mounted.
     pub failure: Option<String>,
+    /// The drive has no room for what the layer has to write: writes fail until it has.
+    pub is_starved: bool,
     /// Zones for data.
     pub data_zones: u32,
     /// What it did since the mount.
@@ -103,6 +105,10 @@ pub struct FtlLayer {
     held: Vec<bool>,
     /// Commands of hosts that end because nothing is mounted.
     refused: Vec<Asked>,
+    /// What was said last of [`LayerState::is_starved`].
+    is_starved: bool,
+    /// What was said of [`LayerState::failure`].
+    has_failed: bool,
     /// `None`: nobody wants to know what is written.
     log: Option<Log>,
     /// Scratch for completions of the drive.
@@ -143,6 +149,8 @@ impl FtlLayer {
             mounts: 0,
             held: Vec::new(),
             refused: Vec::new(),
+            is_starved: false,
+            has_failed: false,
             log: None,
             arrived: Vec::new(),
         };
@@ -195,6 +203,7 @@ impl FtlLayer {
             mounts: self.mounts,
             is_well: mounted.is_some() && failure.is_none(),
             failure: failure.map(|error| error.to_string()),
+            is_starved: mounted.is_some_and(|of| of.is_starved()),
             data_zones: mounted.map_or(0, |of| of.data_zones()),
             metrics: mounted.map_or_else(Metrics::default, |of| of.metrics()),
         }
@@ -225,7 +234,10 @@ impl FtlLayer {
                     self.enter();
                 }
             }
-            Stage::Mounted(mounted) => mounted.advance(self.now, &self.mail, done),
+            Stage::Mounted(mounted) => {
+                mounted.advance(self.now, &self.mail, done);
+                self.say();
+            }
             Stage::Failed(_) => {}
         }
         for ended in &done[before..] {
@@ -235,6 +247,24 @@ impl FtlLayer {
             if let Some(held) = self.held.get_mut(ended.tag.0 as usize) {
                 *held = false;
             }
+        }
+    }
+
+    /// Says once that the layer cannot write, and that it can again.
+    fn say(&mut self) {
+        let Stage::Mounted(mounted) = &self.stage else {
+            return;
+        };
+        let is_starved = mounted.is_starved();
+        if is_starved != std::mem::replace(&mut self.is_starved, is_starved) {
+            match is_starved {
+                true => tracing::warn!("the layer has no room to write: writes fail until it has"),
+                false => tracing::warn!("the layer writes again"),
+            }
+        }
+        if let Some(error) = mounted.failure().filter(|_| !self.has_failed) {
+            tracing::error!(%error, "the layer can write no more");
+            self.has_failed = true;
         }
     }
 
@@ -251,6 +281,7 @@ impl FtlLayer {
         match mounted {
             Ok(mut mounted) => {
                 self.mounts += 1;
+                (self.is_starved, self.has_failed) = (false, false);
                 if let Some(log) = &mut self.log {
                     log.mark(&format!("mounted {}", self.mounts));
                 }
@@ -371,6 +402,14 @@ impl Layer for FtlLayer {
         self.refused.clear();
         self.mail = self.mail.anew();
         self.stage = mounting(&self.mail, &self.below, Start::Mount, &self.settings.mount);
+    }
+
+    fn is_read_only(&self) -> bool {
+        match &self.stage {
+            Stage::Mounting { .. } => false,
+            Stage::Mounted(mounted) => mounted.is_starved() || mounted.failure().is_some(),
+            Stage::Failed(_) => true,
+        }
     }
 
     fn switch_off(&mut self, drive: &mut FaultyDrive) {

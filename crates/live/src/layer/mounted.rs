@@ -114,6 +114,11 @@ impl Mounted {
         self.device.failure()
     }
 
+    /// The drive has no room for what upkeep has to write.
+    pub(super) fn is_starved(&self) -> bool {
+        self.device.is_starved()
+    }
+
     pub(super) fn next_event(&self) -> Option<Nanos> {
         self.device.next_event()
     }

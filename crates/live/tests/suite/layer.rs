@@ -16,9 +16,9 @@ use zonelab_nvme::zerocopy::{FromZeros as _, IntoBytes as _};
 use zonelab_ssd::config::{
     BufferRelease, DataStore, DriveConfig, Placement as Programs, WriteBufferConfig,
 };
-use zonelab_ssd::faults::{FaultPlan, FaultyDrive};
+use zonelab_ssd::faults::{Effect, Fault, FaultPlan, FaultyDrive, Match, Trigger};
 use zonelab_ssd::profile;
-use zonelab_ssd::{Drive, DriveModel};
+use zonelab_ssd::{Drive, DriveModel, FaultTarget as _};
 use zonelab_target::controller::Layer as _;
 
 const BLOCK: usize = 4096;
@@ -538,4 +538,58 @@ fn more_queues_than_the_drive_has_zones_for_are_refused() {
         matches!(refused, Err(FtlError::TooManyQueues { .. })),
         "{refused:?}"
     );
+}
+
+/// Carries out a command of a host.
+fn ends(layer: &mut FtlLayer, drive: &mut FaultyDrive, op: Op, data: Option<Buf>) -> Status {
+    let now = drive.drive().now();
+    let taken = layer.submit(now, QueueId(1), Tag(1), Command::new(op), data);
+    taken.expect("the layer takes everything");
+    let mut done = Vec::new();
+    while done.is_empty() {
+        let next = [layer.next_event(), drive.next_event()];
+        let at = next.into_iter().flatten().min();
+        layer.advance(drive, at.expect("it comes to an end"), &mut done);
+    }
+    done.remove(0).status
+}
+
+/// SMART says so by it.
+#[test]
+fn a_layer_without_room_is_read_only_until_it_has() {
+    let mut drive = FaultyDrive::new(Drive::new(&config(40)), FaultPlan::default());
+    let mut layer = FtlLayer::start(&mut drive, settings()).expect("it can be mounted");
+    let write = Op::Write {
+        slba: Lba(3),
+        nlb: 1,
+    };
+    let data = || Some(Buf::from(vec![7; BLOCK]));
+    assert_eq!(ends(&mut layer, &mut drive, write, data()), Status::SUCCESS);
+    assert!(!layer.is_read_only() && !layer.state().is_starved);
+    let full = Fault {
+        when: Match::every(Trigger::Write),
+        effect: Effect::Fail(Status::CAPACITY_EXCEEDED),
+    };
+    let plan = FaultPlan {
+        seed: 1,
+        faults: vec![full],
+    };
+    drive.add_faults(drive.drive().now(), plan);
+    for (op, data) in [(Op::Flush, None), (write, data())] {
+        let status = ends(&mut layer, &mut drive, op, data);
+        assert_eq!(status, Status::CAPACITY_EXCEEDED, "{op:?}");
+        assert!(layer.is_read_only() && layer.state().is_starved);
+    }
+    let wait = |layer: &mut FtlLayer, drive: &mut FaultyDrive| {
+        let to = drive.drive().now() + Nanos::from_secs(1);
+        layer.advance(drive, to, &mut Vec::new());
+    };
+    wait(&mut layer, &mut drive);
+    assert!(layer.is_read_only() && layer.state().failure.is_none());
+    drive.clear_faults();
+    wait(&mut layer, &mut drive);
+    assert!(!layer.is_read_only());
+    for (op, data) in [(write, data()), (Op::Flush, None)] {
+        assert_eq!(ends(&mut layer, &mut drive, op, data), Status::SUCCESS);
+    }
 }

@@ -15,6 +15,7 @@
 //! learns name and address of a subsystem, and is then asked there.
 
 use core::fmt;
+use std::collections::BTreeSet;
 
 use zonelab_auth::{
     AuthError, Calculation as Work, Controller, GROUPS, HASHES, NoRandom, Outcome, Parties, Random,
@@ -213,6 +214,11 @@ impl Gate {
         }
     }
 
+    /// Whether commands pass.
+    pub(super) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     fn outgoing(&self) -> Option<&[u8]> {
         self.transaction.as_ref()?.outgoing()
     }
@@ -272,10 +278,10 @@ impl fmt::Debug for Gate {
 
 /// Whether each host has a name, and is there once.
 pub(super) fn check_names(hosts: &[HostSecret]) -> Result<(), SettingsError> {
-    for (index, host) in hosts.iter().enumerate() {
+    let mut names = BTreeSet::new();
+    for host in hosts {
         nqn("hosts", &host.hostnqn)?;
-        let mut others = hosts.iter().take(index);
-        if others.any(|other| other.hostnqn == host.hostnqn) {
+        if !names.insert(&host.hostnqn) {
             return Err(SettingsError::HostTwice(host.hostnqn.clone()));
         }
     }
@@ -463,7 +469,7 @@ impl<L: Layer> Subsystem<L> {
             None,
         );
         self.find_alarm();
-        self.end_if_refused(queue);
+        self.end_or_take_place(queue);
     }
 
     /// What a queue gives access to by now.
@@ -546,6 +552,26 @@ impl<L: Layer> Subsystem<L> {
         Ok(Answer::data(buf))
     }
 
+    /// After a message of a transaction: ends a queue whose gate will not open, and gives one
+    /// of I/O whose gate has opened its place with the controller. If another one has that by
+    /// now, it ends.
+    pub(super) fn end_or_take_place(&mut self, queue: u32) {
+        self.end_if_refused(queue);
+        let now = self.now;
+        let of = self.queues.at(queue);
+        let is_open = of.gate.as_ref().is_some_and(|gate| gate.is_open);
+        if !is_open || of.qid == 0 || of.life != Life::Open {
+            return;
+        }
+        let controller = self.controllers.at(of.controller);
+        let place = controller.io.get_mut(usize::from(of.qid) - 1);
+        if place.is_some_and(|place| *place.get_or_insert(queue) == queue) {
+            controller.heard = now;
+        } else {
+            self.close(queue);
+        }
+    }
+
     /// Ends a queue whose gate will not open.
     pub(super) fn end_if_refused(&mut self, queue: u32) {
         let of = self.queues.at(queue);
@@ -556,7 +582,7 @@ impl<L: Layer> Subsystem<L> {
         if qid == 0 {
             self.drop_controller(slot);
         } else {
-            self.controllers.at(slot).io[usize::from(qid) - 1] = None;
+            self.controllers.at(slot).leave_place(qid, queue);
             self.close(queue);
             self.find_alarm();
         }

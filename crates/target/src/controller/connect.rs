@@ -211,6 +211,8 @@ impl<L: Layer> Subsystem<L> {
         data: &ConnectData,
     ) -> Result<u32, Refusal> {
         let slot = u32::from(data.cntlid.get()).wrapping_sub(1);
+        // Who has not authenticated itself has no place with a controller of somebody who has.
+        let is_stranger = kind == Kind::Io && self.requires_authentication();
         let controller = self
             .controllers
             .get_mut(slot)
@@ -234,8 +236,10 @@ impl<L: Layer> Subsystem<L> {
             return Err(Status::COMMAND_SEQUENCE_ERROR.into());
         }
         let queue = self.queues.insert(Queue::new(slot, connect.qid));
-        *place = Some(queue);
-        controller.heard = self.now;
+        if !is_stranger {
+            *place = Some(queue);
+            controller.heard = self.now;
+        }
         Ok(queue)
     }
 
@@ -257,8 +261,7 @@ impl<L: Layer> Subsystem<L> {
             if qid == 0 {
                 self.drop_controller(slot);
             } else {
-                let controller = self.controllers.at(slot);
-                controller.io[usize::from(qid) - 1] = None;
+                self.controllers.at(slot).leave_place(qid, queue.0);
             }
         }
         self.closing.retain(|closing| *closing != queue);
@@ -272,6 +275,7 @@ impl<L: Layer> Subsystem<L> {
         for queue in controller.queues() {
             self.close(queue);
         }
+        self.close_strangers(slot);
         self.forget_shutdown(slot);
         self.find_alarm();
     }
@@ -283,6 +287,16 @@ impl<L: Layer> Subsystem<L> {
             of.life = Life::Closing;
             self.forget_turns(|of| of == queue);
             self.closing.push(QueueHandle(queue));
+        }
+    }
+
+    /// Ends the queues of a controller that have no place with it yet.
+    pub(super) fn close_strangers(&mut self, slot: u32) {
+        let is_one = |of: &Queue| of.controller == slot && of.qid > 0 && of.life == Life::Open;
+        let all = self.queues.iter().filter(|(_, of)| is_one(of));
+        let all: Vec<u32> = all.map(|(queue, _)| queue).collect();
+        for queue in all {
+            self.close(queue);
         }
     }
 

@@ -6,7 +6,7 @@
 //! events and commands alike. Rules can be replaced while hosts are connected
 //! ([`Subsystem::set_hosts`]).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use zonelab_device::{NamespaceInfo, Nanos, Op};
 use zonelab_nvme::Status;
@@ -131,8 +131,9 @@ impl<L: Layer> Subsystem<L> {
     ) -> Result<(), SettingsError> {
         self.now = self.now.max(now);
         let mut hosts: Vec<Host> = Vec::new();
+        let mut names = BTreeSet::new();
         for rules in rules.iter().flatten() {
-            if hosts.iter().any(|of| of.rules.hostnqn == rules.hostnqn) {
+            if !names.insert(&rules.hostnqn) {
                 return Err(SettingsError::HostTwice(rules.hostnqn.clone()));
             }
             hosts.push(Host {

@@ -45,6 +45,9 @@ pub trait Layer: std::fmt::Debug {
 
     /// Makes durable what hosts wrote, before the drive is switched off in good order.
     fn switch_off(&mut self, drive: &mut FaultyDrive);
+
+    /// Whether nothing can be written at present.
+    fn is_read_only(&self) -> bool;
 }
 
 /// No layer: hosts use the drive itself.
@@ -68,6 +71,10 @@ impl Layer for NoLayer {
     }
 
     fn next_event(&self) -> Option<Nanos> {
+        match *self {}
+    }
+
+    fn is_read_only(&self) -> bool {
         match *self {}
     }
 

@@ -159,6 +159,9 @@ impl<L: Layer> Subsystem<L> {
 
     /// Whether a host can write nothing of what it knows of any more.
     fn is_read_only(&self, slot: u32) -> bool {
+        if self.layer.as_ref().is_some_and(L::is_read_only) {
+            return true;
+        }
         let drive = self.drive.drive();
         if !self.has_rules() {
             return drive.is_read_only();

@@ -365,17 +365,23 @@ impl<L: Layer> Subsystem<L> {
         };
         let (slot, is_admin, cid) = (of.controller, of.qid == 0, entry.cdw0.cid());
         let has_gate = of.gate.is_some();
+        let is_stranger = of.gate.as_ref().is_some_and(|gate| !gate.is_open());
         if !of.begin(cid) {
             let failure = Failure::at(Status::COMMAND_ID_CONFLICT, failure::byte::OPC + 2);
             return self.refuse(queue.0, entry, failure, data);
         }
-        self.controllers.at(slot).heard = self.now;
+        if is_admin || !is_stranger {
+            self.controllers.at(slot).heard = self.now;
+        }
         if has_gate && let Some(answer) = self.at_gate(queue.0, entry, data.as_deref(), data_len) {
             self.answer(queue.0, entry, answer, data);
-            return self.end_if_refused(queue.0);
+            return self.end_or_take_place(queue.0);
         }
         if is_admin {
             self.activity.admin();
+            if self.hold_admin((queue.0, slot), entry, &mut data, data_len) {
+                return;
+            }
             let answer = self.admin((queue.0, slot), entry, data.as_deref(), data_len);
             self.answer(queue.0, entry, answer, data);
         } else if let Err(failure) = self.io((queue.0, slot), entry, &mut data, data_len) {

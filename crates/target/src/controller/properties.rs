@@ -191,6 +191,7 @@ impl<L: Layer> Subsystem<L> {
                 self.close(queue);
             }
         }
+        self.close_strangers(slot);
     }
 
     /// Ends all event requests of a controller.

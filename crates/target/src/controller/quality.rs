@@ -17,9 +17,9 @@ const NS_PER_S: u128 = 1_000_000_000;
 /// Most that a host gets of the drive, over all its controllers and queues.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
-    /// I/O commands per second; `None`: no bound.
+    /// Commands per second, of I/O and of administration; `None`: no bound.
     pub operations_per_s: Option<NonZeroU64>,
-    /// Bytes per second that I/O commands move or are about; `None`: no bound.
+    /// Bytes per second that commands move or are about; `None`: no bound.
     pub bytes_per_s: Option<NonZeroU64>,
 }
 

@@ -182,6 +182,13 @@ impl Controller {
         self.features.keep_alive().or(idle)
     }
 
+    /// A queue of I/O is gone, or will never have its place.
+    pub(super) fn leave_place(&mut self, qid: u16, queue: u32) {
+        if let Some(place) = self.io.get_mut(usize::from(qid) - 1) {
+            place.take_if(|of| *of == queue);
+        }
+    }
+
     /// Starts the keep alive timer anew, as the feature says.
     pub(super) fn arm_keep_alive(&mut self, now: Nanos) {
         self.heard = now;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
 use zonelab_nvme::command::CopyRange;
-use zonelab_nvme::queue::SubmissionEntry;
+use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::zones::table::Event as ZoneEvent;
@@ -25,6 +25,7 @@ pub(super) struct Held {
     data: Option<Buf>,
     data_len: u32,
     came: Nanos,
+    is_admin: bool,
 }
 
 impl<L: Layer> Subsystem<L> {
@@ -56,7 +57,42 @@ impl<L: Layer> Subsystem<L> {
             data: data.take(),
             data_len,
             came: now,
+            is_admin: false,
         });
+        true
+    }
+
+    /// The same of an admin command that asks for something or changes something. It waits
+    /// before commands of I/O: for the rate, and for no backlog.
+    pub(super) fn hold_admin(
+        &mut self,
+        (queue, slot): (u32, u32),
+        entry: &SubmissionEntry,
+        data: &mut Option<Buf>,
+        data_len: u32,
+    ) -> bool {
+        if !self.has_rules() || !counts(entry) {
+            return false;
+        }
+        let now = self.now;
+        let Some(host) = self.host_mut(slot) else {
+            return false;
+        };
+        let ahead = host.held.iter().take_while(|held| held.is_admin).count();
+        if ahead == 0 && host.meter.ready_at() <= now {
+            host.meter.take(now, admin_cost(data_len));
+            return false;
+        }
+        let held = Held {
+            queue,
+            slot,
+            entry: *entry,
+            data: data.take(),
+            data_len,
+            came: now,
+            is_admin: true,
+        };
+        host.held.insert(ahead, held);
         true
     }
 
@@ -96,7 +132,16 @@ impl<L: Layer> Subsystem<L> {
             mut data,
             data_len,
             came,
+            is_admin,
         } = held;
+        if is_admin {
+            let now = self.now;
+            if let Some(host) = self.host_mut(slot) {
+                host.meter.take(now, admin_cost(data_len));
+            }
+            let answer = self.admin((queue, slot), &entry, data.as_deref(), data_len);
+            return self.answer(queue, &entry, answer, data);
+        }
         let checked = self.checked(slot, &entry);
         let went = checked.and_then(|(plan, is_hint)| {
             let cost = self.cost(entry.nsid.get(), &plan, data.as_deref());
@@ -196,6 +241,26 @@ impl<L: Layer> Subsystem<L> {
             }
         }
         (count.max(1), lbas)
+    }
+}
+
+/// Whether an admin command counts: not one by which a host shows that it is there, waits for
+/// events, or gives something up.
+fn counts(entry: &SubmissionEntry) -> bool {
+    matches!(
+        AdminOpcode(entry.cdw0.opc()),
+        AdminOpcode::IDENTIFY
+            | AdminOpcode::GET_LOG_PAGE
+            | AdminOpcode::GET_FEATURES
+            | AdminOpcode::SET_FEATURES
+            | AdminOpcode::FORMAT_NVM
+    )
+}
+
+fn admin_cost(data_len: u32) -> Cost {
+    Cost {
+        operations: 1,
+        bytes: data_len.into(),
     }
 }
 

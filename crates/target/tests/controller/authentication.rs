@@ -19,7 +19,7 @@ use zonelab_target::controller::{
 };
 
 use crate::connecting::{of, settings};
-use crate::host::{HOST, Host, NQN, Reply, connect_data, enabled, subsystem};
+use crate::host::{HOST, Host, NQN, Reply, connect, connect_data, enabled, subsystem};
 
 const REQUIRED: Status = FabricsStatus::AUTHENTICATION_REQUIRED.status();
 /// Bytes of the buffer for messages, as the Linux host has it.
@@ -252,6 +252,55 @@ fn every_queue_authenticates_itself() {
         assert_eq!(host.io(read(), None, 4096).status(), Status::SUCCESS);
     }
     assert_eq!(closed(&mut host), []);
+}
+
+/// Whoever knows the names of a host can connect a queue for its controller.
+#[test]
+fn a_stranger_holds_no_identifier_of_a_queue_and_keeps_nothing_alive() {
+    let connect_admin = Connect {
+        kato: 5000,
+        ..Connect::new(0, 32)
+    };
+    let mut host = Host::admin_only(gated(None), connect_admin);
+    let admin = host.admin;
+    authenticate(&mut host, admin);
+    host.set_cc(enabled());
+    host.connect_io(1);
+    let stranger = host.io;
+    host.connect_io(1);
+    let own = host.io;
+    authenticate(&mut host, own);
+    let read = || IoCommand::Read(Read::new(1, 0, 1));
+    assert_eq!(host.io(read(), None, 4096).status(), Status::SUCCESS);
+    let data = connect_data(NQN, host.cntlid);
+    let taken = connect(&mut host.subsystem, host.now, Connect::new(1, 32), &data);
+    let taken = taken.expect_err("it has an owner").status.status();
+    assert_eq!(taken, Status::COMMAND_SEQUENCE_ERROR);
+    // Who authenticates itself too late ends, and the owner goes on.
+    let mut late = party(secret(1), None);
+    let first = late.send().expect("it begins");
+    assert_eq!(send(&mut host, stranger, &first).status(), Status::SUCCESS);
+    let challenge = receive(&mut host, stranger);
+    let _ = late.receive(challenge.data());
+    let reply = late.send().expect("it knows the secret");
+    let entry = AuthenticationSend::new(reply.len() as u32).to_entry();
+    host.send(stranger, entry, Some(reply), 0);
+    host.run(host.now.saturating_add(Nanos::from_ms(1)));
+    assert_eq!(host.closed, [stranger]);
+    host.subsystem.disconnect(host.now, stranger);
+    assert_eq!(host.io(read(), None, 4096).status(), Status::SUCCESS);
+    // The host is gone, and only a stranger is heard.
+    host.connect_io(2);
+    let stranger = host.io;
+    host.closed.clear();
+    for _ in 0..20 {
+        let entry = read().to_entry().expect("it fits");
+        host.send(stranger, entry, None, 4096);
+        host.run(host.now.saturating_add(Nanos::from_secs(1)));
+        host.now = host.now.saturating_add(Nanos::from_ms(1));
+    }
+    assert!(host.closed.contains(&admin), "{:?}", host.closed);
+    assert!(host.closed.contains(&stranger), "{:?}", host.closed);
 }
 
 #[test]

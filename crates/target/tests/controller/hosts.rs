@@ -502,6 +502,35 @@ fn a_host_gets_no_more_than_its_rate() {
 }
 
 #[test]
+fn admin_commands_count_in_a_hosts_rate() {
+    let identify = |nsid| {
+        let identify = Identify::new(nsid, Cns::NAMESPACE, CommandSet::NVM);
+        identify.to_entry().expect("it fits")
+    };
+    let smart = GetLogPage::new(0xffff_ffff, LogPageId::SMART, 512);
+    let smart = smart.to_entry().expect("it fits");
+    for entry in [identify(2), smart] {
+        let mut pair = Pair::with(bounded(1000));
+        let (start, other) = (pair.all.now, pair.other);
+        // What waits of I/O is behind them.
+        for _ in 0..40 {
+            pair.all.send(other.io, entries(2), None, BLOCK);
+        }
+        let room = 4096;
+        let sent: Vec<u16> = (0..60)
+            .map(|_| pair.all.send(other.admin, entry, None, room))
+            .collect();
+        pair.all.run(start.saturating_add(Nanos::from_ms(200)));
+        for (n, cid) in (10..).zip(sent) {
+            let at = pair.all.take(other.admin, cid).expect("it is done").due;
+            let least = (start + Nanos::from_ms(n)).saturating_sub(BURST);
+            let most = least.max(start) + Nanos::from_ms(2);
+            assert!((least..most).contains(&at), "command {n}: {at:?}");
+        }
+    }
+}
+
+#[test]
 fn a_host_that_floods_starves_nobody() {
     let alone = victim_time(&[]);
     let beside = victim_time(&[64]);

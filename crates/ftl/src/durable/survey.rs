@@ -1,0 +1,183 @@
+//! Everything that is left of the metadata, wherever it is: what a repair begins with.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures_util::stream::StreamExt as _;
+
+use super::reads::ahead;
+use crate::error::FtlError;
+use crate::format::Found;
+use crate::format::anchor::{self, Position, Raw};
+use crate::format::image::{self, Parity};
+use crate::format::journal::{self, JournalBlock};
+use crate::media::{Media, Zone};
+use crate::shape::{ImageSlot, Shape};
+
+/// The anchors that are whole, and those that are not.
+pub(super) struct Anchors {
+    /// The newest of those that are whole, and its zone.
+    pub(super) newest: Option<(u32, Raw)>,
+    /// Those that are not.
+    pub(super) damaged: Vec<Position>,
+}
+
+/// Reads all blocks of the zones of anchors.
+pub(super) async fn anchors(media: &Media, reported: &[Zone]) -> Result<Anchors, FtlError> {
+    let mut all = Anchors {
+        newest: None,
+        damaged: Vec::new(),
+    };
+    for zone in media.shape().anchor() {
+        let written = reported[zone as usize].written;
+        each_block(media, zone, 0..written, |offset, block| {
+            let found = block.map_or(Ok(Found::Damaged), anchor::decode)?;
+            match found {
+                Found::Foreign => {}
+                Found::Damaged => all.damaged.push(Position { zone, offset }),
+                Found::Valid(raw) => {
+                    let newest = all.newest.as_ref().map(|(_, raw)| raw.sequence());
+                    if newest < Some(raw.sequence()) {
+                        all.newest = Some((zone, raw));
+                    }
+                }
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(all)
+}
+
+/// What one slot holds of an image.
+#[derive(Clone, Default)]
+pub(super) struct Image {
+    /// The words of each block that is whole, by its index.
+    pub(super) blocks: BTreeMap<u32, Vec<u32>>,
+    parity: Option<Parity>,
+}
+
+impl Image {
+    /// The blocks of an image of `shape` that are missing.
+    pub(super) fn missing(&self, shape: &Shape) -> Vec<u32> {
+        let all = 0..super::image::blocks(shape);
+        all.filter(|index| !self.blocks.contains_key(index))
+            .collect()
+    }
+
+    /// Makes a single block that is missing of the parity and the others. Whether
+    /// it could.
+    pub(super) fn restore(&mut self, shape: &Shape, uuid: u128) -> bool {
+        let (&[index], Some(parity)) = (&self.missing(shape)[..], self.parity.as_ref()) else {
+            return false;
+        };
+        if parity.count != super::image::blocks(shape) {
+            return false;
+        }
+        let mut rest = parity.clone();
+        for (index, words) in &self.blocks {
+            let block = image::ImageBlock {
+                checkpoint: parity.checkpoint,
+                index: *index,
+                words: words.clone(),
+            };
+            rest.add(&image::encode(shape, uuid, &block));
+        }
+        let first = index * shape.words_per_block();
+        let words = shape.words_per_block().min(shape.logical_blocks - first);
+        let block = rest.rest(shape, uuid, (index, words));
+        let Some(block) = block.filter(|block| super::image::can_be(shape, block)) else {
+            return false;
+        };
+        self.blocks.insert(index, block.words);
+        true
+    }
+}
+
+/// The images that a slot holds blocks of, by the numbers of their checkpoints, and how
+/// many blocks it has that are damaged.
+pub(super) async fn images(
+    media: &Media,
+    uuid: u128,
+    reported: &[Zone],
+    slot: ImageSlot,
+) -> Result<(BTreeMap<u64, Image>, Vec<Position>), FtlError> {
+    let shape = media.shape();
+    let mut all: BTreeMap<u64, Image> = BTreeMap::new();
+    let mut damaged = Vec::new();
+    for zone in shape.image(slot) {
+        let written = reported[zone as usize].written;
+        each_block(media, zone, 0..written, |offset, block| {
+            let Some(bytes) = block else {
+                damaged.push(Position { zone, offset });
+                return Ok(());
+            };
+            match image::decode(shape, uuid, bytes) {
+                Found::Valid(block) if super::image::can_be(shape, &block) => {
+                    let image = all.entry(block.checkpoint).or_default();
+                    image.blocks.insert(block.index, block.words);
+                    return Ok(());
+                }
+                Found::Foreign => {}
+                Found::Valid(_) | Found::Damaged => damaged.push(Position { zone, offset }),
+            }
+            if let Found::Valid(parity) = image::decode_parity(uuid, bytes) {
+                let image = all.entry(parity.checkpoint).or_default();
+                image.parity = Some(parity);
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    Ok((all, damaged))
+}
+
+/// The blocks of the journal that are whole, and the places of those that are not.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub(super) blocks: Vec<(JournalBlock, Position)>,
+    pub(super) damaged: Vec<Position>,
+}
+
+/// Reads all blocks of the zones of the journal.
+pub(super) async fn journal(
+    media: &Media,
+    uuid: u128,
+    reported: &[Zone],
+) -> Result<Journal, FtlError> {
+    let shape = media.shape();
+    let mut all = Journal::default();
+    for zone in shape.journal() {
+        let written = reported[zone as usize].written;
+        each_block(media, zone, 0..written, |offset, block| {
+            let at = Position { zone, offset };
+            let found = block.map_or(Found::Damaged, |bytes| journal::decode(shape, uuid, bytes));
+            match found {
+                Found::Foreign => {}
+                Found::Damaged => all.damaged.push(at),
+                Found::Valid(block) => all.blocks.push((block, at)),
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(all)
+}
+
+/// Gives `take` the blocks of a zone in order; `None`: it cannot be read.
+async fn each_block(
+    media: &Media,
+    zone: u32,
+    blocks: std::ops::Range<u32>,
+    mut take: impl FnMut(u32, Option<&[u8]>) -> Result<(), FtlError>,
+) -> Result<(), FtlError> {
+    let mut count = 0;
+    let mut pieces = pin!(ahead(media, zone, blocks, &mut count));
+    while let Some(piece) = pieces.next().await {
+        let (first, blocks) = piece?;
+        for (block, offset) in blocks.iter().zip(first..) {
+            take(offset, block.as_deref().ok())?;
+        }
+    }
+    Ok(())
+}
