@@ -6,7 +6,7 @@
 //! events and commands alike. Rules can be replaced while hosts are connected
 //! ([`Subsystem::set_hosts`]).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use zonelab_device::{NamespaceInfo, Nanos, Op};
 use zonelab_nvme::Status;
@@ -131,9 +131,9 @@ impl<L: Layer> Subsystem<L> {
     ) -> Result<(), SettingsError> {
         self.now = self.now.max(now);
         let mut hosts: Vec<Host> = Vec::new();
-        let mut names = BTreeSet::new();
+        let mut places = BTreeMap::new();
         for rules in rules.iter().flatten() {
-            if !names.insert(&rules.hostnqn) {
+            if places.insert(rules.hostnqn.clone(), hosts.len()).is_some() {
                 return Err(SettingsError::HostTwice(rules.hostnqn.clone()));
             }
             hosts.push(Host {
@@ -148,7 +148,8 @@ impl<L: Layer> Subsystem<L> {
             .as_ref()
             .map(|old| old.0.iter().map(rights_of).collect::<Vec<_>>());
         for host in old.map(|old| old.0).unwrap_or_default() {
-            self.take_over(host);
+            let at = places.get(&host.rules.hostnqn).copied();
+            self.take_over(host, at);
         }
         self.sort_controllers(before.as_deref());
         Ok(())
@@ -184,13 +185,10 @@ impl<L: Layer> Subsystem<L> {
         Ok(())
     }
 
-    /// What a host used and what it waits for goes on under its new rules.
-    fn take_over(&mut self, old: Host) {
+    /// What a host used and what it waits for goes on under its new rules, which are at `at`.
+    fn take_over(&mut self, old: Host, at: Option<usize>) {
         let (has_rules, now) = (self.has_rules(), self.now);
-        let new = self.hosts.as_mut().and_then(|hosts| {
-            let at = hosts.find(&old.rules.hostnqn)?;
-            hosts.0.get_mut(at)
-        });
+        let new = self.hosts.as_mut().and_then(|hosts| hosts.0.get_mut(at?));
         match new {
             Some(new) => {
                 new.meter = old.meter.with(now, new.rules.quality);
