@@ -71,7 +71,7 @@ pub(crate) fn of_input(errors: &Errors) -> PyErr {
 /// File, line, key, what is wrong, what would be valid.
 fn parts(problem: &Problem) -> (String, Option<usize>, String, String, String) {
     let line = match &problem.place {
-        Place::Line { line, .. } => Some(*line),
+        Place::Line { line, .. } | Place::Elsewhere { line, .. } => Some(*line),
         Place::File | Place::Override(_) => None,
     };
     let Problem {

@@ -105,6 +105,23 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::input(anyhow!("{}: {error}", path.display()))
 }
 
+/// Why there are no results in `path`, and where they may be: in a directory for each
+/// configuration, the newest of which `latest` leads to.
+fn no_results(path: &Path) -> String {
+    let latest = path.join("latest");
+    let meant = [latest.clone(), Path::new("results").join(&latest)];
+    let meant = meant.iter().find(|path| path.join(MANIFEST).exists());
+    let why = match path.is_dir() {
+        true => format!("there are no results in it (no {MANIFEST})"),
+        false => "there is no such directory".to_owned(),
+    };
+    let path = path.display();
+    match meant {
+        Some(meant) => format!("{path}: {why}; did you mean {}?", meant.display()),
+        None => format!("{path}: {why}; results of `zonelab run` are in results/NAME/latest"),
+    }
+}
+
 /// The manifest of a directory of results, and every file of them.
 fn packable(path: &Path) -> Result<(Manifest, BTreeMap<String, Vec<u8>>), Failure> {
     let wrong = |what: &str| Failure::input(anyhow!("{}: {what}", path.display()));
@@ -116,6 +133,9 @@ fn packable(path: &Path) -> Result<(Manifest, BTreeMap<String, Vec<u8>>), Failur
         return Err(wrong(
             "this is a file: name the directory of results that is to be packed",
         ));
+    }
+    if !path.join(MANIFEST).exists() {
+        return Err(Failure::input(anyhow!(no_results(path))));
     }
     let bytes = read(MANIFEST)?;
     let manifest: Manifest = serde_json::from_slice(&bytes)

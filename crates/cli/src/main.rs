@@ -46,7 +46,9 @@ mod stores;
 mod study;
 mod sweep;
 mod trace;
+mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -130,7 +132,10 @@ enum Command {
 fn main() -> ExitCode {
     console::explain_panics();
     let files = &Files::default();
-    let result = match Cli::parse_from(fio::arrange(std::env::args_os())).command {
+    let words: Vec<OsString> = fio::arrange(std::env::args_os());
+    let cli = Cli::try_parse_from(&words)
+        .unwrap_or_else(|error| usage::end(&error, words.get(1).and_then(|verb| verb.to_str())));
+    let result = match cli.command {
         Command::Demo(args) => demo::demo(&args, |words, is_silent| {
             let setting = Setting { files, is_silent };
             match Cli::parse_from(words).command {

@@ -18,7 +18,9 @@ use zonelab_lab::output;
 use zonelab_lab::published::References;
 use zonelab_lab::rows::{self, Misfits, Row, Scope, Stats, Summary};
 use zonelab_lab::run::PointResult;
-use zonelab_lab::session::{ALTERED, Gathered, Judged, Measured, Terms, alters, selected};
+use zonelab_lab::session::{
+    ALTERED, Gathered, Judged, Measured, Selected, Terms, alters, selected,
+};
 pub(crate) use zonelab_lab::session::{Named, load_named as load, named, open};
 use zonelab_lab::table;
 
@@ -33,7 +35,7 @@ use crate::results::{self, Destination, Outcome, Subject};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
-use said::{idle, notices, of_jobs};
+use said::{OfJobs, idle, notices, of_jobs};
 pub(crate) use said::{tell_struck, unstruck};
 use shown::{Shown, text};
 
@@ -53,7 +55,7 @@ struct Common {
     /// confidence intervals [default: what the experiment says, or once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
-    /// Print every row, also of several figures
+    /// Print the tables of all rows, also of several figures
     #[arg(long)]
     rows: bool,
     /// Print the rows as JSON on standard output, and nothing else there
@@ -123,6 +125,8 @@ struct Plan<'a> {
     conditions: conditions::Loaded,
     /// What was not run of what was asked for, and why.
     skipped: Vec<String>,
+    /// The same in one line, without the reasons.
+    left_out: Option<String>,
     /// How much of everything it is.
     scope: Scope,
 }
@@ -179,6 +183,7 @@ pub(crate) fn reproduce(args: &Args, setting: Setting<'_>) -> Result<Exit, Failu
         format!("-{}", selected.ids.join("-"))
     };
     let quick = if args.common.quick { "-quick" } else { "" };
+    let left_out = left_out(&selected);
     let mut invocation = args.common.invocation(Asked::Reproduce(args.what.clone()));
     // None of the built-in ones says how often.
     invocation.options.extend(args.common.repeats_words(1));
@@ -193,12 +198,27 @@ pub(crate) fn reproduce(args: &Args, setting: Setting<'_>) -> Result<Exit, Failu
         invocation,
         conditions: conditions::Loaded::default(),
         skipped: selected.skipped,
+        left_out,
         scope: Scope {
             quick: args.common.quick,
             whole: selected.is_all,
         },
     };
     execute(selected.loaded, &args.common, &plan, On::Virtual)
+}
+
+/// The ids of what is not part of `--quick`, in one line.
+fn left_out(selected: &Selected) -> Option<String> {
+    let is_run = |id: &&str| selected.loaded.iter().any(|one| one.experiment.id == **id);
+    let ids = selected.ids.iter().filter(|id| !is_run(id));
+    let ids: Vec<&str> = ids.copied().collect();
+    let line = || {
+        format!(
+            "not part of --quick: {} (the report says why)",
+            ids.join(", ")
+        )
+    };
+    (!ids.is_empty()).then(line)
 }
 
 /// Runs one experiment file.
@@ -255,6 +275,7 @@ pub(crate) fn run(args: &RunArgs, setting: Setting<'_>) -> Result<Exit, Failure>
         invocation,
         conditions,
         skipped: Vec::new(),
+        left_out: None,
         scope: Scope {
             quick: args.common.quick,
             whole: false,
@@ -275,7 +296,7 @@ fn execute(
     let misfits =
         Misfits::parse(library::MISFITS_FILE, library::MISFITS).map_err(Failure::input)?;
     // One figure is shown with its rows at the end anyway.
-    let says_lines = loaded.len() > 1;
+    let says_lines = common.rows && loaded.len() > 1;
     let on_figure = |experiment: &Experiment, results: &[PointResult]| {
         let mut rows = compare::rows(experiment, results, &references).ok()?;
         rows::count_once(&mut rows);
@@ -317,9 +338,10 @@ fn execute(
         suspects,
     } = judged(finished, &references, (plan, is_real), (scope, &misfits))?;
     summary.warnings = [idle(finished, plan), unstruck(finished, &plan.conditions)].concat();
-    let (failed, of_jobs) = of_jobs(finished, &summary.warnings);
+    let of_jobs = of_jobs(finished, &summary.warnings);
     suspects.iter().for_each(|what| warn(what));
-    say(of_jobs.iter().chain(&plan.skipped));
+    let every_row = common.rows || finished.len() == 1;
+    say_of_run(&of_jobs, plan, every_row);
     let outcome = Outcome {
         finished,
         rows: &rows,
@@ -329,7 +351,7 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: [notices(plan, (&ran, &rows), &of_jobs), left, suspects].concat(),
+        notices: [notices(plan, (&ran, &rows), &of_jobs.lines), left, suspects].concat(),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),
@@ -342,7 +364,7 @@ fn execute(
         rows: &rows,
         differences: &differences,
         summary: &summary,
-        every_row: common.rows || finished.len() == 1,
+        every_row,
         is_own: plan.is_own,
         is_partial,
     };
@@ -350,7 +372,15 @@ fn execute(
         show(common, &shown, &text(&shown, &put, &figures))?;
         say(outdated.iter().filter(|_| !common.json));
     }
-    Ok(exit(put.path(), &ran, failed, &summary))
+    Ok(exit(put.path(), &ran, of_jobs.failed, &summary))
+}
+
+/// Says what became of jobs, and what was not run: with all reasons, or in a line each.
+fn say_of_run(of_jobs: &OfJobs, plan: &Plan<'_>, every_row: bool) {
+    match every_row {
+        true => say(of_jobs.lines.iter().chain(&plan.skipped)),
+        false => say(of_jobs.brief.iter().chain(&plan.left_out)),
+    }
 }
 
 /// Has the points of a single experiment say what their slowest commands waited for. It takes a

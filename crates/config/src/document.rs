@@ -3,6 +3,7 @@
 mod put_in;
 
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::de::DeTable;
 
@@ -30,7 +31,7 @@ pub struct Document {
     /// Byte offsets at which lines begin.
     line_starts: Vec<usize>,
     text: String,
-    overrides: Vec<String>,
+    overrides: Vec<Place>,
     root: TableNode,
     problems: RefCell<Vec<Problem>>,
     unlisted: Cell<usize>,
@@ -52,7 +53,7 @@ impl Document {
             file: file.to_owned(),
             line_starts: line_starts(text),
             text: text.to_owned(),
-            overrides: overrides.iter().map(|o| shorten(o.written())).collect(),
+            overrides: overrides.iter().map(Override::place).collect(),
             root: TableNode::default(),
             problems: RefCell::default(),
             unlisted: Cell::new(0),
@@ -182,8 +183,12 @@ impl Document {
             self.unlisted.set(self.unlisted.get() + 1);
             return;
         }
+        let file = match &place {
+            Place::Elsewhere { file, .. } => file,
+            _ => &self.file,
+        };
         problems.push(Problem {
-            file: self.file.clone(),
+            file: file.clone(),
             place,
             key: shorten(key),
             what,
@@ -194,7 +199,7 @@ impl Document {
     pub(crate) fn place_of(&self, origin: Origin) -> Place {
         match origin {
             Origin::Text(offset) => self.line_of(offset),
-            Origin::Override(index) => Place::Override(self.overrides[index].clone()),
+            Origin::Override(index) => self.overrides[index].clone(),
         }
     }
 
@@ -220,7 +225,12 @@ impl Document {
             };
             if !known.contains(key) {
                 if table.entered.get() {
-                    self.report_unknown_key(&known, key, &full, entry.origin);
+                    self.report_unknown_key(
+                        (&known, &table.aliases.borrow()),
+                        key,
+                        &full,
+                        entry.origin,
+                    );
                 }
                 continue;
             }
@@ -242,13 +252,16 @@ impl Document {
 
     fn report_unknown_key(
         &self,
-        known: &std::collections::BTreeSet<String>,
+        (known, aliases): (&BTreeSet<String>, &BTreeMap<String, String>),
         key: &str,
         full: &str,
         origin: Origin,
     ) {
         let known = || known.iter().map(String::as_str);
-        let valid = match nearest(key, known()) {
+        let meant = (aliases.get(key).map(String::as_str))
+            .filter(|meant| known().any(|known| known == *meant))
+            .or_else(|| nearest(key, known()));
+        let valid = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
             None if known().next().is_none() => String::new(),
             None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),

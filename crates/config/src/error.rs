@@ -17,6 +17,18 @@ pub enum Place {
     },
     /// An override from the command line, as it was written: `--set media.read=60us`.
     Override(String),
+    /// An override that stands in another file, as `drive = ["media.read=60us"]` of an
+    /// experiment does. A problem at such a place has that file's name.
+    Elsewhere {
+        /// That file.
+        file: String,
+        /// Its line, from 1.
+        line: usize,
+        /// The override, behind the key that it stands in: `drive.0: media.read=60us`.
+        text: String,
+        /// The same as it would be on a command line.
+        written: String,
+    },
 }
 
 /// One thing that is wrong with an input.
@@ -53,7 +65,7 @@ impl Problem {
     /// Whether the text of the override already names the key.
     fn key_is_in_override(&self) -> bool {
         match &self.place {
-            Place::Override(text) => match text.split_once('=') {
+            Place::Override(text) | Place::Elsewhere { text, .. } => match text.split_once('=') {
                 Some((path, _)) => path.trim_end().rsplit(' ').next() == Some(&self.key),
                 // An option of its own.
                 None => text.starts_with("--"),
@@ -66,13 +78,13 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Place::Line { line, .. } = &self.place {
+        if let Place::Line { line, .. } | Place::Elsewhere { line, .. } = &self.place {
             write!(f, ":{line}")?;
         }
         if !self.file.is_empty() {
             f.write_str(": ")?;
         }
-        if let Place::Override(text) = &self.place {
+        if let Place::Override(text) | Place::Elsewhere { text, .. } = &self.place {
             write!(f, "{text}: ")?;
         }
         if !self.key.is_empty() && !self.key_is_in_override() {

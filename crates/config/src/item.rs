@@ -7,6 +7,7 @@ use crate::document::{Document, Reported};
 use crate::error::{Place, Problem};
 use crate::nearest::nearest;
 use crate::node::{Node, Value};
+use crate::overrides::Override;
 use crate::table::Table;
 use crate::units::{self, NotAQuantity, quote, quote_short, shorten};
 
@@ -206,6 +207,19 @@ impl<'d> Item<'d> {
             // What these are in JSON they are in TOML.
             _ => Ok(self.node.to_json().to_string()),
         }
+    }
+
+    /// A setting of another file, `"media.read=60us"`: problems of it have the line of this one.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn setting(&self) -> Result<Override, Reported> {
+        let setting = Override::parse(self.str()?);
+        let setting = setting.map_err(|problem| self.fail(problem.what, problem.valid))?;
+        Ok(match self.document.place_of(self.node.origin) {
+            Place::Line { line, .. } => setting.stated_in(self.document.file(), line, &self.path),
+            _ => setting,
+        })
     }
 
     /// The items of an array.

@@ -32,7 +32,7 @@
 //!     errors.to_string(),
 //!     "x.toml:1: media.program: missing\n\
 //!      x.toml:2: media.prgram: unknown key `prgram`; did you mean `program`?\n\
-//!      x.toml:3: media.read: \"60\" has no unit; write for example \"60us\"",
+//!      x.toml:3: media.read: \"60\" has no unit; write for example \"60us\" or \"60s\"",
 //! );
 //! ```
 

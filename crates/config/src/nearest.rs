@@ -5,7 +5,8 @@
 /// equals.
 ///
 /// A typing error is a letter too many, missing, wrong, or swapped with its
-/// neighbour (optimal string alignment distance). Letter case does not count.
+/// neighbour (optimal string alignment distance). Letter case does not count. Without such a
+/// candidate it is the shortest that goes on behind the word: `lat_p99_us` for `lat_p99`.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer words are not typing errors of any key, and comparing them costs their length.
@@ -13,15 +14,24 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if word.len() > LONGEST {
         return None;
     }
+    let begun = format!("{}_", word.to_lowercase());
     let word: Vec<char> = word.to_lowercase().chars().collect();
     let tolerance = (word.len() / 3).max(1);
-    candidates
+    let candidates: Vec<&str> = candidates
         .into_iter()
         .filter(|candidate| candidate.len() <= LONGEST)
+        .collect();
+    let goes_on = |candidate: &&&str| word.len() > 2 && candidate.starts_with(&begun);
+    let longer = candidates.iter().filter(goes_on);
+    let longer = longer.min_by_key(|candidate| candidate.len()).copied();
+    let by_errors = candidates
+        .iter()
+        .copied()
         .map(|candidate| (distance(&word, candidate), candidate))
         .filter(|(errors, candidate)| *errors <= tolerance && *errors < candidate.chars().count())
         .min_by_key(|(errors, _)| *errors)
-        .map(|(_, candidate)| candidate)
+        .map(|(_, candidate)| candidate);
+    by_errors.or(longer)
 }
 
 fn distance(word: &[char], other: &str) -> usize {
@@ -61,6 +71,8 @@ mod tests {
             ("Erase", Some("erase")),
             ("transfers", Some("transfer")),
             ("pageregister", Some("page_register")),
+            ("page", Some("page_register")),
+            ("pa", None),
             ("rd", None),
             ("x", None),
             ("", None),

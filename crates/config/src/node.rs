@@ -45,6 +45,8 @@ pub(crate) struct TableNode {
     pub(crate) entries: BTreeMap<String, Entry>,
     /// Keys that a reader asked for, present or not.
     pub(crate) known: RefCell<BTreeSet<String>>,
+    /// Words that people write for a key: `bs` for `block`.
+    pub(crate) aliases: RefCell<BTreeMap<String, String>>,
     /// A reader looked into the table, so what it did not ask for is unknown.
     pub(crate) entered: Cell<bool>,
 }

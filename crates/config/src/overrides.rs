@@ -21,8 +21,18 @@ pub struct Override {
     text: String,
     /// As the user wrote it, for messages.
     written: String,
+    /// The file, line and key where it stands, if it is not one of the command line.
+    stated: Option<Stated>,
     path: Vec<String>,
     value: Option<String>,
+}
+
+/// Where an override stands in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stated {
+    file: String,
+    line: usize,
+    key: String,
 }
 
 impl Override {
@@ -60,6 +70,7 @@ impl Override {
         Ok(Self {
             text: text.to_owned(),
             written: format!("--set {text}"),
+            stated: None,
             path,
             value,
         })
@@ -73,6 +84,17 @@ impl Override {
         self
     }
 
+    /// The same override, which stands at a line of a file, in its key `key`.
+    #[must_use]
+    pub(crate) fn stated_in(mut self, file: &str, line: usize, key: &str) -> Self {
+        self.stated = Some(Stated {
+            file: file.to_owned(),
+            line,
+            key: key.to_owned(),
+        });
+        self
+    }
+
     /// The same with values put in for `$name` and `${name}` in its value; `$$` is a dollar
     /// sign.
     ///
@@ -82,9 +104,10 @@ impl Override {
         let Some(value) = self.value.as_deref().filter(|value| value.contains('$')) else {
             return Ok(self.clone());
         };
+        let file = self.stated.as_ref().map(|of| of.file.clone());
         let put = put_into(value, values).map_err(|Unnamed { what, valid }| Problem {
-            file: String::new(),
-            place: Place::Override(shorten(&self.written)),
+            file: file.unwrap_or_default(),
+            place: self.place(),
             key: self.key(),
             what,
             valid,
@@ -92,14 +115,24 @@ impl Override {
         Ok(Self {
             text: format!("{}={put}", self.key()),
             written: format!("--set {}={put}", self.key()),
+            stated: self.stated.clone(),
             path: self.path.clone(),
             value: Some(put),
         })
     }
 
-    /// As the user wrote it: `--set media.read=60us`.
-    pub(crate) fn written(&self) -> &str {
-        &self.written
+    /// Where it stands, for messages: as the user wrote it, `--set media.read=60us`, or at a
+    /// line of a file.
+    pub(crate) fn place(&self) -> Place {
+        match &self.stated {
+            None => Place::Override(shorten(&self.written)),
+            Some(Stated { file, line, key }) => Place::Elsewhere {
+                file: file.clone(),
+                line: *line,
+                text: format!("{key}: {}", shorten(&self.text)),
+                written: shorten(&self.written),
+            },
+        }
     }
 
     /// The path, keys joined by dots.

@@ -73,6 +73,17 @@ impl<'d> Table<'d> {
         node.entries.keys().map(String::as_str).collect()
     }
 
+    /// Words that other programs have for keys of the table, each with the key. They are not
+    /// valid; the refusal says which key is meant.
+    pub fn called_elsewhere(&self, words: &[(&str, &str)]) {
+        if let Some(node) = self.node {
+            let words = words
+                .iter()
+                .map(|(word, key)| ((*word).to_owned(), (*key).to_owned()));
+            node.aliases.borrow_mut().extend(words);
+        }
+    }
+
     /// The table under `key`.
     #[must_use]
     pub fn table(&self, key: &str) -> Self {

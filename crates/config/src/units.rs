@@ -272,7 +272,12 @@ impl Kind {
         } else {
             self.usual
         };
-        let valid = format!("write for example \"{number}{unit}\"");
+        // Times of flash and times of runs are nine orders of magnitude apart.
+        let or_seconds = match unit {
+            "us" => format!(" or \"{number}s\""),
+            _ => String::new(),
+        };
+        let valid = format!("write for example \"{number}{unit}\"{or_seconds}");
         NotAQuantity { what, valid }
     }
 

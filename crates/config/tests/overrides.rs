@@ -87,7 +87,7 @@ fn a_wrong_value_names_the_override() {
         errors,
         "x.toml:5: job.0.id: unknown key `id`\n\
          x.toml:7: job.1.id: unknown key `id`\n\
-         x.toml: --set media.read=700: 700 has no unit; write for example \"700us\"\n\
+         x.toml: --set media.read=700: 700 has no unit; write for example \"700us\" or \"700s\"\n\
          x.toml: --set media.wrte=1us: unknown key `wrte`; did you mean `write`?\n\
          x.toml: --set media.z={ a = 1 }: media.z.a: unknown key `a`; known here: b"
     );
@@ -158,4 +158,20 @@ fn reads_from_the_command_line() {
     let change: Override = " media.read =  60us ".parse().unwrap();
     assert_eq!(change.key(), "media.read");
     assert!("nonsense".parse::<Override>().is_err());
+}
+
+/// An override that another file states has that file, its line and its key in messages.
+#[test]
+fn a_wrong_value_of_another_file_names_its_line() {
+    let text = "[e]\ndrive = [\n  \"media.read=1us\",\n  \"media.raed=2us\",\n]\n";
+    let experiment = Document::parse("e.toml", text, &[]).unwrap();
+    let table = experiment.root().table("e");
+    let settings = table.list("drive", Item::setting).or(Vec::new());
+    let settings = settings.unwrap();
+    let drive = Document::parse("d.toml", "media.read = \"5us\"", &settings).unwrap();
+    let table = drive.root().table("media");
+    let read = table.duration_ns("read").required();
+    let errors = drive.finish(read).unwrap_err();
+    let expected = "e.toml:4: e.drive.1: media.raed=2us: unknown key `raed`; did you mean `read`?";
+    assert_eq!(errors.to_string(), expected);
 }

@@ -144,10 +144,16 @@ fn quantities_without_unit() {
     for (value, message) in [
         (
             "\"700\"",
-            "\"700\" has no unit; write for example \"700us\"",
+            "\"700\" has no unit; write for example \"700us\" or \"700s\"",
         ),
-        ("700", "700 has no unit; write for example \"700us\""),
-        ("3.5", "3.5 has no unit; write for example \"3.5us\""),
+        (
+            "700",
+            "700 has no unit; write for example \"700us\" or \"700s\"",
+        ),
+        (
+            "3.5",
+            "3.5 has no unit; write for example \"3.5us\" or \"3.5s\"",
+        ),
         (
             "true",
             "true does not fit here; write for example \"700us\"",

@@ -138,7 +138,10 @@ fn size_refusals() {
 #[test]
 fn time_refusals() {
     for (text, message) in [
-        ("700", r#""700" has no unit; write for example "700us""#),
+        (
+            "700",
+            r#""700" has no unit; write for example "700us" or "700s""#,
+        ),
         (
             "0.5ns",
             r#""0.5ns" is not a whole number of nanoseconds; write "0ns" or "1ns""#,

@@ -115,6 +115,19 @@ pub enum DriverError {
         /// The same command would fail again (DNR).
         dnr: bool,
     },
+    /// A host that listens has no subsystem of the name.
+    #[error(
+        "{place} has no subsystem \"{subnqn}\"; `zonelab nvme discover --device tcp://{place}` \
+         lists those that it has ({source})"
+    )]
+    NoSubsystem {
+        /// Host and port.
+        place: String,
+        /// The name.
+        subnqn: String,
+        /// The answer to Connect.
+        source: Box<Self>,
+    },
     /// A command was not taken.
     #[error("{what} was not taken: {reason}")]
     NotTaken {

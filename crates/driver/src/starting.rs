@@ -3,8 +3,8 @@
 use zonelab_device::{Buf, Monotonic, Nanos};
 use zonelab_nvme::command::SetFeatures;
 use zonelab_nvme::fabrics::{
-    CNTLID_DYNAMIC, Connect, ConnectAttributes, ConnectData, ConnectResponse, PropertyGet,
-    PropertySet,
+    CNTLID_DYNAMIC, Connect, ConnectAttributes, ConnectData, ConnectResponse, InvalidParameter,
+    PropertyGet, PropertySet,
 };
 use zonelab_nvme::feature::FeatureId;
 use zonelab_nvme::identify::Nqn;
@@ -13,6 +13,7 @@ use zonelab_nvme::property::{
     ShutdownNotification, ShutdownStatus,
 };
 use zonelab_nvme::queue::SubmissionEntry;
+use zonelab_nvme::status::FabricsStatus;
 use zonelab_nvme::zerocopy::{FromZeros, IntoBytes};
 
 use crate::authentication::authenticate;
@@ -23,6 +24,7 @@ use crate::identity::Identity;
 use crate::inquiry::Asks;
 use crate::socket::{Reply, Socket};
 use crate::tcp::{Settings, Transfer};
+use crate::url::TcpAddress;
 
 /// A connection to a controller that is not known yet, or no longer.
 pub(crate) struct Starting {
@@ -172,10 +174,37 @@ fn fabrics_connect(
     let transfer = Transfer::ToController(Buf::from(data.as_bytes().to_vec()));
     let timeout = options.connect_timeout;
     let reply = socket.call("Connect", connect.to_entry()?, transfer, timeout)?;
-    let reply = reply.fabrics_ok("Connect")?;
+    let dword0 = reply.entry.dw0;
+    let reply = reply.fabrics_ok("Connect").map_err(|refusal| {
+        named_wrongly(refusal, InvalidParameter::from_bits(dword0.get()), address)
+    })?;
     let response = ConnectResponse::from_dword0(reply.entry.dw0);
     authenticate(socket, options, connect.qid, response.authreq)?;
     Ok(response.cntlid.get())
+}
+
+/// A refusal of Connect in words, if what is not valid is the name of the subsystem.
+fn named_wrongly(
+    refusal: DriverError,
+    parameter: InvalidParameter,
+    address: &TcpAddress,
+) -> DriverError {
+    let invalid = FabricsStatus::CONNECT_INVALID_PARAMETERS.status();
+    let is_invalid = matches!(refusal, DriverError::Command { status, .. } if status == invalid);
+    let is_name = parameter.in_data()
+        && usize::from(parameter.ipo()) == core::mem::offset_of!(ConnectData, subnqn);
+    if !is_invalid || !is_name {
+        return refusal;
+    }
+    let host = match address.host.contains(':') {
+        true => format!("[{}]", address.host),
+        false => address.host.clone(),
+    };
+    DriverError::NoSubsystem {
+        place: format!("{host}:{}", address.port),
+        subnqn: address.subnqn.clone(),
+        source: Box::new(refusal),
+    }
 }
 
 /// Opens I/O queue `qid`.

@@ -11,6 +11,47 @@ const RESULTS: &str = include_str!("../data/reference/results.toml");
 /// Name of [`RESULTS`] in messages.
 const RESULTS_FILE: &str = "reference/results.toml";
 
+/// A paper whose results are reproduced.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// The letter that its ids begin with.
+    pub letter: char,
+    /// A short name, for tables.
+    pub name: &'static str,
+}
+
+impl Paper {
+    /// Whether a result is the paper's.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        id.starts_with(self.letter)
+    }
+}
+
+/// The papers, in the order of output.
+pub const PAPERS: [Paper; 5] = [
+    Paper {
+        letter: 'C',
+        name: "ConfZNS++",
+    },
+    Paper {
+        letter: 'Z',
+        name: "ZN540 (CLUSTER'23)",
+    },
+    Paper {
+        letter: 'P',
+        name: "Preemptive reset",
+    },
+    Paper {
+        letter: 'S',
+        name: "SilentZNS",
+    },
+    Paper {
+        letter: 'V',
+        name: "User-space driver",
+    },
+];
+
 /// A published result: a line in the tables of what is to be reproduced.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

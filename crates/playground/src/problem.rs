@@ -50,8 +50,8 @@ impl From<Errors> for Problems {
     fn from(errors: Errors) -> Self {
         let problem = |problem: &zonelab_config::Problem| Problem {
             file: problem.file.clone(),
-            line: match problem.place {
-                Place::Line { line, .. } => Some(line),
+            line: match &problem.place {
+                Place::Line { line, .. } | Place::Elsewhere { line, .. } => Some(*line),
                 Place::File | Place::Override(_) => None,
             },
             key: problem.key.clone(),

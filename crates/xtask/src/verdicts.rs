@@ -13,7 +13,7 @@ use crate::{USAGE, cargo, gaps, root};
 const BLOCK: Block = Block("verdicts");
 
 /// The documents with such a block, relative to the root.
-const DOCUMENTS: [(&str, Extent); 2] = [("README.md", Extent::Worst), (GAPS, Extent::Whole)];
+const DOCUMENTS: [(&str, Extent); 2] = [("README.md", Extent::Numbers), (GAPS, Extent::Whole)];
 const GAPS: &str = "docs/known-gaps.md";
 
 /// How much of the summary a document has.
@@ -21,40 +21,58 @@ const GAPS: &str = "docs/known-gaps.md";
 enum Extent {
     /// All of it.
     Whole,
-    /// Of its table, the first rows: the worst.
-    Worst,
+    /// Its main numbers, in a few sentences.
+    Numbers,
 }
 
-/// Rows of [`Extent::Worst`].
-const WORST: usize = 10;
-
 impl Extent {
-    fn of(self, summary: &str) -> String {
-        let is_row = |line: &&str| line.starts_with("| ") && !line.starts_with("| ---");
-        let rows = summary.lines().filter(is_row).count().saturating_sub(1);
+    /// What a document has of `summary`.
+    ///
+    /// # Errors
+    /// It is not the summary of a run of everything.
+    fn of(self, summary: &str) -> Result<String> {
         match self {
-            Self::Worst if rows > WORST => {
-                // The head of the table is a row, too.
-                let mut left = WORST + 1;
-                let mut kept = Vec::new();
-                for line in summary.lines() {
-                    if is_row(&line) {
-                        if left == 0 {
-                            continue;
-                        }
-                        left -= 1;
-                    }
-                    kept.push(line);
-                }
-                let more = rows - WORST;
-                format!(
-                    "{}\n\nThe worst first; [{more} more](docs/known-gaps.md).",
-                    kept.join("\n").trim()
-                )
-            }
-            Self::Worst | Self::Whole => summary.trim().to_owned(),
+            Self::Whole => Ok(summary.trim().to_owned()),
+            Self::Numbers => numbers(summary).context("the summary is not that of a whole run"),
         }
     }
+}
+
+/// How many rows match, and how far off they are, in a few sentences; `None` if a line is missing.
+fn numbers(summary: &str) -> Option<String> {
+    let line = |start: &str| summary.lines().find(|line| line.starts_with(start));
+    let emulators = line("* kind E,")?;
+    let (_, error) = emulators.split_once("median ")?;
+    let error = error.split(',').next()?;
+    let of_emulators = |word| count(emulators, word).unwrap_or_default();
+    let ok = of_emulators("ok");
+    let judged = ok + of_emulators("MISFIT") + of_emulators("FAIL");
+    let statements = line("* statements:")?;
+    let of_statements = |word| count(statements, word).unwrap_or_default();
+    let hold = of_statements("hold") + of_statements("holds");
+    let others = of_statements("MISSED") + of_statements("FAIL");
+    let bar = |quantity: &str| {
+        let line = line(&format!("* bar: {quantity}: median"))?;
+        line.rsplit(", ").next()
+    };
+    let values = bar("throughput, mean latency and M together")?;
+    let percentiles = bar("percentiles of latency")?;
+    let bars = || summary.lines().filter(|line| line.starts_with("* bar: "));
+    let missed = bars().filter(|bar| !bar.contains(": holds, ")).count();
+    Some(format!(
+        "Emulators and prototypes: **{ok} of {judged}** published points match, median error \
+         **{error}**. A real drive, the ZN540: median error **{values}** in throughput and mean \
+         latency, **{percentiles}** in percentiles of latency; {missed} of the {} bars set for it \
+         are missed. Sentences of the papers: **{hold} of {}** hold.",
+        bars().count(),
+        hold + others
+    ))
+}
+
+/// The number before a word in a line of counts: that of `ok` in "5 rows, 3 ok; ...".
+fn count(line: &str, word: &str) -> Option<u32> {
+    let mut parts = line.split([',', ';', ':']).map(str::trim);
+    parts.find_map(|part| part.strip_suffix(word)?.trim_end().parse().ok())
 }
 
 /// Where results are unless a directory is named.
@@ -93,7 +111,7 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
     for (name, extent) in DOCUMENTS {
         let file = root().join(name);
         let text = std::fs::read_to_string(&file).with_context(|| name.to_owned())?;
-        let summary = extent.of(&summary);
+        let summary = extent.of(&summary)?;
         let stated = BLOCK.read(&text).with_context(|| name.to_owned())?;
         if stated.trim() == summary.trim() {
             continue;
@@ -207,27 +225,29 @@ mod tests {
         let first = BLOCK
             .read(&readme)
             .expect("the README has a block of verdicts");
-        assert_eq!(
-            first.trim(),
-            Extent::Worst.of(whole).trim(),
-            "README and {GAPS}"
-        );
+        let numbers = Extent::Numbers.of(whole).expect("a whole run");
+        assert_eq!(first.trim(), numbers, "README and {GAPS}");
     }
 
     #[test]
-    fn the_first_page_has_the_worst() {
-        let rows: Vec<_> = (0..12)
-            .map(|n| format!("| C{n} | a | 1 | 2 | b |"))
-            .collect();
-        let head = "* kind E\n\n| result | what | published | ours | it takes |\n| --- | --- |";
-        let summary = format!("{head}\n{}\n", rows.join("\n"));
-        let worst = Extent::Worst.of(&summary);
-        assert!(
-            worst.contains("| C9 |") && !worst.contains("| C10 |"),
-            "{worst}"
-        );
-        assert!(worst.ends_with("[2 more](docs/known-gaps.md)."), "{worst}");
-        assert_eq!(Extent::Whole.of(&summary), summary.trim());
+    fn the_first_page_has_the_numbers() {
+        let summary = "* kind E, emulators: 9 rows, 5 ok, 2 MISFIT, 1 input; \\|error\\| median \
+                       0.1 %, P90 0.9 %\n* statements: 8, 4 hold, 3 MISSED, 1 input\n\
+                       * bar: throughput, mean latency and M together: median error at most 3 %: \
+                       holds, 2.5 %\n* bar: percentiles of latency: median error at most 5 %: \
+                       MISSED, 8.0 %\n";
+        let numbers = Extent::Numbers.of(summary).unwrap();
+        for says in [
+            "**5 of 7** published points match, median error **0.1 %**",
+            "**2.5 %** in throughput",
+            "**8.0 %** in percentiles",
+            "1 of the 2 bars",
+            "**4 of 7** hold",
+        ] {
+            assert!(numbers.contains(says), "{says}: {numbers}");
+        }
+        assert!(Extent::Numbers.of("* statements: 8\n").is_err());
+        assert_eq!(Extent::Whole.of(summary).unwrap(), summary.trim());
     }
 
     #[test]

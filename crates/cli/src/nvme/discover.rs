@@ -39,6 +39,31 @@ pub(super) fn discover(session: &mut Session) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Refuses a discovery subsystem, which has no namespaces, with the names of the subsystems that
+/// it knows.
+///
+/// # Errors
+/// It is one, or does not answer.
+pub(super) fn refuse(session: &mut Session) -> Result<(), Failure> {
+    let AnyController::Tcp(controller) = &mut session.controller else {
+        return Ok(());
+    };
+    if !session.address.is_discovery() {
+        return Ok(());
+    }
+    let log = controller.discovery_log().map_err(failure)?;
+    let known: Vec<String> = log.entries.iter().filter_map(url).collect();
+    let there_are = match known.is_empty() {
+        true => "it knows of none over TCP".to_owned(),
+        false => format!("there are {}", known.join(", ")),
+    };
+    Err(Failure::usage(format!(
+        "{} is the discovery subsystem, which has no namespaces: name a subsystem behind the \
+         address; {there_are}",
+        session.address
+    )))
+}
+
 fn fields(entry: &DiscoveryEntry) -> Fields {
     let name = |name: Option<&'static str>, code: u8| match name {
         Some(name) => name.to_lowercase(),

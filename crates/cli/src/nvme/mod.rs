@@ -151,7 +151,7 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     let mut session = Session::connect(device)?;
     let text = match &args.command {
         Command::Discover => discover::discover(&mut session),
-        Command::List => identify::list(&session),
+        Command::List => discover::refuse(&mut session).and_then(|()| identify::list(&session)),
         Command::ListNs(args) => lists::namespaces(&mut session, args),
         Command::ListSubsys => Ok(lists::subsystems(&session)),
         Command::IdCtrl => Ok(identify::controller(&session)),

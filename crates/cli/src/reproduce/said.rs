@@ -43,20 +43,42 @@ fn ended_early(finished: &[Finished]) -> Vec<String> {
 /// Warnings that the terminal shows of several experiments; the results have all.
 const WARNINGS_SHOWN: usize = 2;
 
-/// What is said of jobs: those that failed, if any did, those that ended early, and warnings.
-pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> (bool, Vec<String>) {
+/// Messages about the jobs of a run.
+pub(super) struct OfJobs {
+    /// A job ended because an operation failed.
+    pub(super) failed: bool,
+    /// Jobs that failed, those that ended early, and warnings.
+    pub(super) lines: Vec<String>,
+    /// The same with the number of warnings in their place.
+    pub(super) brief: Vec<String>,
+}
+
+/// What is said of jobs.
+pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> OfJobs {
     let failures = failures(finished);
     let failed = !failures.is_empty();
-    let said = failures.into_iter().chain(ended_early(finished));
+    let ended: Vec<String> = failures.into_iter().chain(ended_early(finished)).collect();
     let shown = match finished {
         [_] => warnings.len(),
         _ => WARNINGS_SHOWN,
     };
-    let more = warnings.len().saturating_sub(shown);
-    let rest = (more > 0).then(|| format!("{more} more warnings are in summary.md and the report"));
-    let warnings = warnings.iter().take(shown);
-    let warnings = warnings.map(|of| format!("warning: {of}")).chain(rest);
-    (failed, said.chain(warnings).collect())
+    let counted = |count: usize, more: &str| {
+        (count > 0).then(|| format!("{count}{more} warnings are in summary.md and the report"))
+    };
+    let rest = counted(warnings.len().saturating_sub(shown), " more");
+    let first = warnings
+        .iter()
+        .take(shown)
+        .map(|of| format!("warning: {of}"));
+    OfJobs {
+        failed,
+        lines: ended.iter().cloned().chain(first).chain(rest).collect(),
+        brief: ended
+            .iter()
+            .cloned()
+            .chain(counted(warnings.len(), ""))
+            .collect(),
+    }
 }
 
 /// Operations that did nothing, where they are more than a few.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use zonelab_host::stats::Latency;
 use zonelab_lab::difference::Difference;
 use zonelab_lab::idle::LEAST_SHARE;
-use zonelab_lab::output::Put;
-use zonelab_lab::rows::{Row, Summary};
+use zonelab_lab::output::{Put, file_name};
+use zonelab_lab::rows::{Row, Stats, Summary, Verdict};
 use zonelab_lab::run::JobMeasured;
 use zonelab_lab::table::{self, Cell, Column, Style, Table};
 
@@ -20,7 +20,7 @@ pub(super) struct Shown<'a> {
     pub(super) rows: &'a [Row],
     pub(super) differences: &'a [Difference],
     pub(super) summary: &'a Summary,
-    /// Every row, before the page that sums them up.
+    /// The tables of all rows, and the page that sums them up, instead of an overview.
     pub(super) every_row: bool,
     /// The experiment is a user's own.
     pub(super) is_own: bool,
@@ -62,13 +62,17 @@ pub(super) fn text(shown: &Shown<'_>, put: &Put, figures: &[String]) -> String {
             text.push('\n');
         }
     }
-    if !rows.is_empty() && every_row {
-        text.push_str(&table::comparison(&compared, summary, &style));
-    }
-    text.push_str(&table::differences(differences, &style));
-    if !(rows.is_empty() && summary.unjudged.is_empty()) {
-        text.push_str(table::page(rows, summary, &style).trim_end());
-        text.push('\n');
+    if every_row {
+        if !rows.is_empty() {
+            text.push_str(&table::comparison(&compared, summary, &style));
+        }
+        text.push_str(&table::differences(differences, &style));
+        if !(rows.is_empty() && summary.unjudged.is_empty()) {
+            text.push_str(table::page(rows, summary, &style).trim_end());
+            text.push('\n');
+        }
+    } else if !rows.is_empty() {
+        text.push_str(&table::overview(rows, summary, &style));
     }
     if is_partial {
         let done: usize = finished.iter().map(|one| one.results.len()).sum();
@@ -86,7 +90,42 @@ pub(super) fn text(shown: &Shown<'_>, put: &Put, figures: &[String]) -> String {
         let _ = writeln!(text, "figure:  {}", path.join(figure).display());
     }
     let _ = writeln!(text, "report:  {}", path.join(report::FILE).display());
+    if let Some(best) = best(summary, figures).filter(|_| !every_row) {
+        let figure = path.join(&best.file).display().to_string();
+        let (ok, id) = (best.ok, best.id);
+        let _ = writeln!(
+            text,
+            "figure:  {figure} ({id}: {ok} rows match, most of all)"
+        );
+        let _ = writeln!(text, "`--rows` prints the tables of all rows, too.");
+    }
     text
+}
+
+/// The figure that is shown of several: the one with most rows that are `ok`.
+struct Best<'a> {
+    id: &'a str,
+    file: String,
+    ok: usize,
+}
+
+fn best<'a>(summary: &'a Summary, figures: &[String]) -> Option<Best<'a>> {
+    let of_id = |(id, stats): &'a (String, Stats)| {
+        let file = format!("{}.svg", file_name(id));
+        let best = Best {
+            id,
+            ok: stats.of_verdict(Verdict::Ok),
+            file,
+        };
+        figures.contains(&best.file).then_some(best)
+    };
+    // Of several with as many rows, the first.
+    summary
+        .by_id
+        .iter()
+        .filter_map(of_id)
+        .rev()
+        .max_by_key(|best| best.ok)
 }
 
 /// How late the host was, of a run in real time.

@@ -10,11 +10,11 @@ use crate::exit::Failure;
 /// Options about what peers may cost.
 #[derive(clap::Args)]
 pub(super) struct LimitArgs {
-    /// Most connections at a time
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = count())]
+    /// Most connections at a time; a host needs two, for its admin queue and a queue for I/O
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = count)]
     max_connections: u32,
-    /// Most connections of an address at a time [default: half of all]
-    #[arg(long, value_name = "N", value_parser = count())]
+    /// Most connections of an address at a time [default: half of all, at least 2]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_connections_per_address: Option<u32>,
     /// Most data of commands in memory, of all hosts [default: 512MiB, or an eighth of what
     /// this process may have if that is less]
@@ -37,8 +37,20 @@ pub(super) struct LimitArgs {
     drain: String,
 }
 
-fn count() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=65536)
+/// The least connections that are of use.
+const FOR_A_HOST: usize = 2;
+
+fn count(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count <= 65536);
+    match count {
+        None => Err("2 to 65536 is valid".to_owned()),
+        Some(0 | 1) => Err(
+            "a host needs two connections, for its admin queue and a queue for I/O: 2 to 65536 \
+             is valid"
+                .to_owned(),
+        ),
+        Some(count) => Ok(count),
+    }
 }
 
 impl LimitArgs {
@@ -80,15 +92,16 @@ impl LimitArgs {
     pub(super) fn limits(&self, transfer_bytes: u32) -> Result<Limits, Failure> {
         let connections = self.max_connections as usize;
         let most = self.max_connections_per_address.map(|most| most as usize);
+        let half = connections.div_ceil(2).max(FOR_A_HOST);
         let strangers = (connections / 4).max(1);
         let memory = self.memory(available_bytes(), transfer_bytes)?;
         let checked = memory.check(transfer_bytes);
         checked.map_err(|error| Failure::usage(format!("--max-memory...: {error}")))?;
         Ok(Limits {
             connections,
-            address_connections: most.unwrap_or(connections.div_ceil(2)),
+            address_connections: most.unwrap_or(half),
             // Who lets an address have more lets its hosts.
-            host_connections: connections.div_ceil(2).max(most.unwrap_or(0)),
+            host_connections: half.max(most.unwrap_or(0)),
             strangers,
             address_strangers: strangers.div_ceil(2),
             stall: duration("--stall", &self.stall)?,

@@ -35,7 +35,7 @@ use authentication::AuthenticationArgs;
 use reload::Watched;
 
 use crate::exit::{Exit, Failure};
-use crate::{console, files, profiles};
+use crate::{console, files, profiles, usage};
 
 /// Writes up to this size bring their data along: those of 128 KiB, which file
 /// systems send most, would else take another round trip.
@@ -50,7 +50,12 @@ pub(crate) struct Args {
     profile: String,
     /// Address to listen on. Without --host-key, other addresses than those of
     /// the loopback let in whoever reaches them
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:4420")]
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:4420",
+        value_parser = usage::address
+    )]
     listen: SocketAddr,
     /// Name of the subsystem [default: nqn.2024-01.io.github.zonelab:PROFILE]
     #[arg(long, value_name = "NQN")]
@@ -110,7 +115,7 @@ pub(crate) struct Args {
     limits: limits::LimitArgs,
     /// Address for metrics, the state and a page over HTTP. Addresses other than
     /// those of the loopback show them to whoever reaches them
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = usage::address)]
     web: Option<SocketAddr>,
     /// Whether the server gives away what it does not need before anybody can reach it: files
     /// and connections (Landlock), system calls (seccomp)

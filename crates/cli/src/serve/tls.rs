@@ -8,12 +8,13 @@ use zonelab_target::server::{LoopHandle, Server};
 
 use super::reload::Watched;
 use crate::exit::Failure;
+use crate::usage;
 
 /// Options about TLS.
 #[derive(clap::Args)]
 pub(super) struct TlsArgs {
     /// Address to listen on for TLS 1.3, beside --listen
-    #[arg(long, value_name = "ADDR:PORT", requires = "tls_key")]
+    #[arg(long, value_name = "ADDR:PORT", requires = "tls_key", value_parser = usage::address)]
     tls_listen: Option<SocketAddr>,
     /// Let the hosts in this file in with TLS alone, whose keys it has: lines HOSTNQN KEY, or
     /// HOSTNQN KEY libnvme

@@ -105,6 +105,43 @@ fn reproduced_results_are_the_same_twice() {
     assert_eq!(run("a", "1"), run("b", "2"));
 }
 
+/// Several figures end in a few lines: one for each paper, the bars, and where everything is.
+/// With `--rows` the tables come, and a line for each figure as it is done.
+#[test]
+fn several_figures_end_in_a_few_lines() {
+    let scratch = Scratch::new("few-lines");
+    let run = |more: &[&str]| {
+        let args = ["reproduce", "CM", "C9b", "Z10a", "S3a", "--quick"];
+        let output = scratch.zonelab(&[&args[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (text, stderr(&output))
+    };
+    let (few, messages) = run(&[]);
+    let count = few.lines().count() + messages.lines().count();
+    assert!(count <= 25, "{count} lines: {few}{messages}");
+    for paper in ["ConfZNS++ ", "ZN540 (CLUSTER'23) ", "SilentZNS "] {
+        let of_paper = few.lines().filter(|line| line.starts_with(paper));
+        assert_eq!(of_paper.count(), 1, "{paper}: {few}");
+    }
+    for file in ["figure: ", "report: ", "results:"] {
+        let line = few.lines().find(|line| line.starts_with(file));
+        let path = line.and_then(|line| line.split_whitespace().nth(1));
+        let path = path.unwrap_or_else(|| panic!("{file}: {few}"));
+        assert!(scratch.0.join(path).exists(), "{path}");
+    }
+    assert!(few.contains("S3a.svg") && !few.contains("kiops"), "{few}");
+
+    let (all, messages) = run(&["--rows"]);
+    assert!(all.contains("published") && all.contains("needs"), "{all}");
+    // CM is a sum over published numbers, of which nothing is run.
+    assert!(all.contains("CM: 3 rows"), "{all}");
+    for id in ["C9b: ", "Z10a: ", "S3a: "] {
+        let is_told = |text: &str| text.lines().any(|line| line.starts_with(id));
+        assert!(is_told(&all) && is_told(&messages), "{id}: {all}{messages}");
+    }
+}
+
 /// Lines of the list of results are chosen by their names, also those that stand for several
 /// figures; a word that is wrong is refused.
 #[test]

@@ -26,6 +26,7 @@ mod inputs_used;
 mod judged;
 mod keys;
 mod kv;
+mod mistakes;
 mod namespaces;
 mod nvme;
 mod nvme_commands;

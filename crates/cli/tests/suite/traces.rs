@@ -148,7 +148,7 @@ fn a_slow_command_is_explained_also_where_no_trace_is_kept() {
     );
 }
 
-/// The finish that the tour of the README asks about: it lasts longer than what a trace keeps.
+/// The finish of the example `finish-on-read`: it lasts longer than what a trace keeps.
 #[test]
 fn what_a_finish_waited_for_does_not_depend_on_what_is_kept() {
     let scratch = Scratch::new("trace-finish");

@@ -190,7 +190,8 @@ fn fabrics(pdu: &[u8], cid: u16, dgst: Dgst, state: &mut State) -> Vec<u8> {
             let at = usize::from(pdu[3]);
             let subnqn = &pdu[at + 256..at + 512];
             if !subnqn.starts_with(b"nqn.2024-01.org.example:hand") {
-                return capsule_resp(cid, 0x4182, 0, dgst);
+                // The name of the subsystem lies at 256 in the data.
+                return capsule_resp(cid, 0x4182, 1 << 16 | 256, dgst);
             }
             if pdu[50] == 0 {
                 state.kato_ms = u32_at(pdu, 56);

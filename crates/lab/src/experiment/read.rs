@@ -182,7 +182,7 @@ pub fn tables<'d, T>(
 }
 
 pub(super) fn set(item: &Item<'_>) -> Result<Override, Reported> {
-    Override::parse(item.str()?).map_err(|problem| item.fail(problem.what, problem.valid))
+    item.setting()
 }
 
 /// A text, as it stands in the file.
@@ -237,6 +237,24 @@ impl JobReader<'_> {
     }
 }
 
+/// Words of fio's job files for keys of a job.
+const OF_FIO: [(&str, &str); 14] = [
+    ("bs", "block"),
+    ("blocksize", "block"),
+    ("block_size", "block"),
+    ("iodepth", "queue_depth"),
+    ("depth", "queue_depth"),
+    ("qd", "queue_depth"),
+    ("numjobs", "threads"),
+    ("jobs", "threads"),
+    ("rw", "work"),
+    ("readwrite", "work"),
+    ("size", "bytes"),
+    ("rate_iops", "rate_ops"),
+    ("ramp_time", "ramp"),
+    ("time", "runtime"),
+];
+
 fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTemplate, Reported> {
     let name = table.string("name").required();
     if !with_values {
@@ -252,6 +270,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
     if says_kv? || table.table("kv").is_present() {
         return kv_job(table, name?, namespace?, stack);
     }
+    table.called_elsewhere(&OF_FIO);
     // Blocks are those of a namespace without zones.
     let has_zones = !table.has("blocks");
     let zones = match has_zones {

@@ -13,6 +13,7 @@ mod drive;
 mod gap;
 mod judge;
 mod misfit;
+mod paper;
 mod summary;
 mod write;
 
@@ -23,6 +24,7 @@ pub use drive::{BarResult, Beyond, DriveSummary, Errors, FigureErrors, Group, Qu
 pub use gap::{Gap, KnownGap};
 pub use judge::{Bound, Judgement, judge};
 pub use misfit::{Misfit, MisfitError, Misfits, Outdated, Range, Side};
+pub use paper::{Off, PaperSummary};
 pub use summary::{Missing, Scope, Stats, Summary, Unjudged};
 pub use write::{COLUMNS, SCHEMA, number, to_csv, to_json, to_json_with};
 

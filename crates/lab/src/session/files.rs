@@ -112,6 +112,15 @@ impl Files {
         }
     }
 
+    /// Whether there is a file of that name, and no directory.
+    #[must_use]
+    pub fn is_file(&self, path: &Path) -> bool {
+        match &self.packed {
+            Some(packed) => packed.get(&packed.files.texts, path).is_ok(),
+            None => path.is_file(),
+        }
+    }
+
     /// The text of a built-in experiment or example; `None` if there is none of that name.
     #[must_use]
     pub fn experiment(&self, id: &str) -> Option<String> {

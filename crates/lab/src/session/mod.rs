@@ -141,7 +141,7 @@ pub fn named(files: &Files, name: &str) -> Result<Named, SessionError> {
     }
     if !files.exists(Path::new(name)) && !name.contains(['/', '.']) {
         let file = format!("{name}.toml");
-        return Err(SessionError::Usage(match files.exists(Path::new(&file)) {
+        return Err(SessionError::Usage(match files.is_file(Path::new(&file)) {
             true => format!("there is no experiment \"{name}\": did you mean the file {file}?"),
             false => no_experiment(name),
         }));
@@ -160,11 +160,13 @@ pub fn named(files: &Files, name: &str) -> Result<Named, SessionError> {
 #[must_use]
 pub fn no_experiment(name: &str) -> String {
     let ids: Vec<_> = library::ids().collect();
-    let near = zonelab_config::nearest(name, ids.iter().copied());
+    let examples: Vec<_> = library::examples().map(|(id, _)| id).collect();
+    let near = zonelab_config::nearest(name, ids.iter().chain(&examples).copied());
     let hint = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
     format!(
-        "there is no experiment \"{name}\"{hint}: name a file, or one of {}",
-        ids.join(", ")
+        "there is no experiment \"{name}\"{hint}: name a file, or one of {}, or an example: {}",
+        ids.join(", "),
+        examples.join(", ")
     )
 }
 

@@ -1,18 +1,20 @@
 //! What a run comes to, as text for a terminal.
 //!
-//! [`comparison`] shows rows of comparison, [`page()`] what they come to, and
-//! [`markdown()`] the same for documents; [`Table`] lays out any other table
+//! [`comparison`] shows rows of comparison, [`page()`] what they come to, [`overview()`] the same
+//! in a line for each paper, and [`markdown()`] for documents; [`Table`] lays out any other table
 //! ([`zonelab_figures::table`]). Control characters in texts are replaced, so that no input file
 //! can steer the terminal.
 
 mod differences;
 mod markdown;
+mod overview;
 mod page;
 #[cfg(test)]
 mod tests;
 
 pub use differences::differences;
 pub use markdown::markdown;
+pub use overview::overview;
 pub use page::{lines as summary_lines, page};
 pub use zonelab_figures::table::{
     Align, Cell, Colour, Column, Style, Table, measured, microseconds, number, paragraph, percent,

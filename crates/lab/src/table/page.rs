@@ -95,7 +95,7 @@ pub fn lines(summary: &Summary) -> Vec<String> {
 }
 
 /// Statements that were not judged: each of a user's own, and how many of the others.
-fn unjudged(summary: &Summary) -> Vec<String> {
+pub(super) fn unjudged(summary: &Summary) -> Vec<String> {
     let all = &summary.unjudged;
     if summary.owes_all {
         let line = |one: &Unjudged| format!("not judged: \"{}\": {}", one.says, one.why);
@@ -109,14 +109,23 @@ fn unjudged(summary: &Summary) -> Vec<String> {
 }
 
 fn bar_line(bar: &BarResult, is_whole: bool) -> String {
-    let verdict = match (bar.holds, bar.is_known(), is_whole) {
+    let (verdict, value) = (bar_verdict(bar, is_whole), bar_value(bar));
+    format!("bar: {}: {verdict}, {value}", bar.says)
+}
+
+/// What became of a bar; `is_whole`: all figures of the drive were run.
+pub(super) fn bar_verdict(bar: &BarResult, is_whole: bool) -> &'static str {
+    match (bar.holds, bar.is_known(), is_whole) {
         (true, ..) => "holds",
         (false, _, false) | (false, true, true) => "MISSED",
         (false, false, true) => "FAIL",
-    };
+    }
+}
+
+/// The value of a bar, with as many digits as show on which side it is.
+pub(super) fn bar_value(bar: &BarResult) -> String {
     let miss = (!bar.holds).then(|| bar.value / bar.most - 1.0);
-    let value = missed(Some(bar.value), UNIT_ERROR, miss);
-    format!("bar: {}: {verdict}, {value}", bar.says)
+    missed(Some(bar.value), UNIT_ERROR, miss)
 }
 
 /// Verdicts by id with the median and the 90th percentile of the errors. Verdicts

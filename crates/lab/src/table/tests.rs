@@ -102,6 +102,51 @@ fn a_document_in_full() {
     insta::assert_snapshot!(markdown(&Summary::of(&rows, whole, &Misfits::default())));
 }
 
+/// Rows of three papers: points and statements that match, miss with and without a cause, and
+/// fail; of a real drive, near and far.
+fn of_papers() -> Vec<Row> {
+    let mut all = rows();
+    all.extend([("kiops", 101.0), ("kiops", 140.0), ("lat_p99_us", 104.0)].map(of_drive));
+    let point = |id, ours| {
+        Row::new(id, Kind::Emulator, "s", ("lat_p99_us", "us"), ours)
+            .published(100.0)
+            .judged()
+    };
+    all.extend([101.0, 180.0, 190.0, 200.0, 210.0].map(|ours| point("S3a", ours)));
+    all.push(point("P2", 102.0));
+    all
+}
+
+#[test]
+fn an_overview_in_full() {
+    let rows = of_papers();
+    let whole = Scope {
+        quick: false,
+        whole: true,
+    };
+    let summary = Summary::of(&rows, whole, &Misfits::default());
+    insta::assert_snapshot!(overview(&rows, &summary, &PLAIN));
+}
+
+#[test]
+fn an_overview_fits_a_small_terminal() {
+    let style = Style {
+        width: Some(80),
+        colour: false,
+    };
+    let rows = of_papers();
+    let text = overview(&rows, &summary(&rows), &style);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    assert!(text.lines().count() <= 20, "{text}");
+    assert!(
+        text.contains("explained, ") && text.contains("FAIL: 3 more rows"),
+        "{text}"
+    );
+}
+
 fn of_drive((metric, ours): (&str, f64)) -> Row {
     Row::new("C2a", Kind::Drive, "s", (metric, "us"), ours)
         .published(100.0)

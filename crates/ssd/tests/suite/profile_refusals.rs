@@ -95,7 +95,7 @@ granularity = "256KiB"
         "profiles/x.toml:16: media.die_queue: \"weigthed\" is not a choice; \
          did you mean \"weighted\"? choose \"fifo\", \"read-first\" or \"weighted\"",
         "profiles/x.toml:20: finish.granularity: contradicts other keys; \
-         it only has an effect with design = \"fill\"",
+         it only has an effect with design = \"fill\"; leave it out",
         "profiles/x.toml:21: resett: unknown key `resett`; did you mean `reset`?",
     ];
     assert_eq!(errors.lines().collect::<Vec<_>>(), expected);

@@ -4,6 +4,7 @@
 mod drive;
 mod files;
 mod known;
+mod papers;
 mod statements;
 
 use super::*;

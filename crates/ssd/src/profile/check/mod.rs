@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zonelab_config::units::fmt_size;
+
 use super::derived::{Derived, Needs};
 use crate::config::DriveConfig;
 
@@ -78,6 +80,20 @@ impl Rules<'_> {
         }
     }
 
+    /// What a zone holds.
+    fn zone_bytes(&self) -> u64 {
+        let lba_bytes = u64::from(self.config.lba_bytes);
+        lba_bytes.saturating_mul(self.config.zones.capacity_lbas)
+    }
+
+    /// The key that says so: without a capacity, a file has the size.
+    fn zone_size_key(&self) -> &'static str {
+        match self.config.zones.capacity_lbas == self.config.zones.size_lbas {
+            true => "zones.size",
+            false => "zones.capacity",
+        }
+    }
+
     /// Whether there is enough flash.
     fn flash(&mut self, needs: &Needs) {
         let have = u64::from(self.config.geometry.blocks_per_plane);
@@ -109,6 +125,16 @@ impl Rules<'_> {
             "{count} {zones}{in_groups} need {per_group} x {rows}{and_cache} = {need} blocks in each plane; \
              geometry.blocks_per_plane = {have} holds {holds} zones"
         );
+        if holds == 0 && of_zones {
+            let what = format!(
+                "a zone of {} takes {rows} blocks in each plane{and_cache}; \
+                 geometry.blocks_per_plane = {have} holds none",
+                fmt_size(self.zone_bytes())
+            );
+            let valid = format!("make zones smaller, or set blocks_per_plane = {need}");
+            self.refuse(self.zone_size_key(), what, valid);
+            return;
+        }
         // There have to be at least as many physical zones as zones.
         let fewer_is_valid = if of_zones {
             holds > 0

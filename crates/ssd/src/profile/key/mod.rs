@@ -153,8 +153,8 @@ impl Says {
     /// Why a key is refused where the condition does not hold.
     pub(super) fn why(self) -> String {
         match self {
-            Self::With(what) => format!("it only has an effect with {what}"),
-            Self::Without(what) => format!("it has no effect with {what}"),
+            Self::With(what) => format!("it only has an effect with {what}; leave it out"),
+            Self::Without(what) => format!("it has no effect with {what}; leave it out"),
             Self::Because(_, why) => why.to_owned(),
         }
     }

@@ -2,7 +2,7 @@
 
 use zonelab_config::units::fmt_size;
 
-use super::{Rules, fmt_size_wide, limits, multiples, not_a_multiple};
+use super::{Needs, Rules, fmt_size_wide, limits, multiples, not_a_multiple};
 use crate::config::{DriveConfig, PlaneMode, StripeOrder};
 
 impl Rules<'_> {
@@ -30,15 +30,27 @@ impl Rules<'_> {
         let blocks = planes * u128::from(geometry.blocks_per_plane);
         // Too many planes have too many blocks, which need not be said as well.
         if planes <= u128::from(limits::PLANES) && blocks > u128::from(limits::BLOCKS) {
-            let what = format!(
-                "{planes} planes x {} = {blocks} blocks",
-                geometry.blocks_per_plane
-            );
-            self.refuse(
-                "geometry.blocks_per_plane",
-                what,
-                format!("at most {}", limits::BLOCKS),
-            );
+            let have = u64::from(geometry.blocks_per_plane);
+            let most = limits::BLOCKS;
+            // What zones need is the number of blocks that a file without it gets.
+            let follows = Needs::of(self.config).is_some_and(|n| n.blocks_per_plane() == have);
+            let (key, what, valid) = match follows {
+                true => (
+                    self.zone_size_key(),
+                    format!(
+                        "{} zones of {} need {blocks} blocks in {planes} planes",
+                        self.config.zones.count,
+                        fmt_size(self.zone_bytes())
+                    ),
+                    format!("at most {most} blocks: make zones smaller or fewer"),
+                ),
+                false => (
+                    "geometry.blocks_per_plane",
+                    format!("{planes} planes x {have} = {blocks} blocks"),
+                    format!("at most {most}"),
+                ),
+            };
+            self.refuse(key, what, valid);
         }
         if !geometry.page_bytes.is_multiple_of(*lba_bytes) {
             let what = not_a_multiple(geometry.page_bytes, "the logical block", *lba_bytes);
