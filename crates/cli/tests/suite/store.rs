@@ -191,11 +191,10 @@ pub(crate) fn run(queue: &mut TcpQueue, op: Op, data: Option<Buf>) -> Completion
     done.pop().unwrap()
 }
 
-#[test]
-fn a_full_disk_fails_writes_and_takes_nothing() {
-    let scratch = Scratch::new("full");
+/// The server with its store on a small file system that goes with the processes in it, after
+/// `prepares` was run there; `None`: none can be mounted here, and that is said.
+fn on_a_small_disk(scratch: &Scratch, served: &Command, prepares: &str) -> Option<Command> {
     std::fs::create_dir(scratch.0.join("disk")).unwrap();
-    // A small file system that goes with the processes in it.
     let mount = "mount -t tmpfs -o size=6m none disk";
     let can = Command::new("unshare")
         .args(["-rm", "sh", "-c", mount])
@@ -206,15 +205,111 @@ fn a_full_disk_fails_writes_and_takes_nothing() {
         assert!(std::env::var_os("CI").is_none(), "{why}");
         // Past the capture of test output: nobody should take it for a pass.
         writeln!(std::io::stderr(), "SKIPPED: a full disk: {why}").unwrap();
-        return;
+        return None;
     }
-    let script = format!("{mount} && cd disk && exec \"$0\" \"$@\"");
-    let served = serve(&scratch);
+    let script = format!("{mount} && cd disk && {prepares} exec \"$0\" \"$@\"");
     let mut command = Command::new("unshare");
     command
         .args(["-rm", "sh", "-c", &script])
         .current_dir(&scratch.0);
     command.arg(served.get_program()).args(served.get_args());
+    Some(command)
+}
+
+/// With the layer, too: its journal and its images find no room any more, and go on.
+#[test]
+fn the_layer_writes_again_when_a_full_disk_has_room() {
+    let scratch = Scratch::new("full-ftl");
+    let served = serve_with(&scratch, &["--ftl", "--log-format", "json"]);
+    let frees = "head -c 3m /dev/zero > other && \
+                 { (until [ -e ../go ]; do sleep 0.1; done; rm other) & } &&";
+    let Some(mut command) = on_a_small_disk(&scratch, &served, frees) else {
+        return;
+    };
+    command.stderr(Stdio::piped());
+    let mut served = Served::start(command);
+    let (_controller, mut queue) = served.connect();
+    let bytes = queue.info().namespaces[0].lba_bytes as usize;
+    let write = |queue: &mut TcpQueue, block: u64| {
+        let mut data = Buf::zeroed(bytes);
+        data.fill(1 + block as u8 % 200);
+        let op = Op::Write {
+            slba: Lba(block * 7),
+            nlb: 1,
+        };
+        run(queue, op, Some(data)).status
+    };
+    // Written and flushed until something finds no room.
+    let mut flushed = 0;
+    let full = (0..100_000).find(|block| {
+        let status = match write(&mut queue, *block) {
+            Status::SUCCESS => run(&mut queue, Op::Flush, None).status,
+            status => status,
+        };
+        assert!(
+            [Status::SUCCESS, Status::CAPACITY_EXCEEDED].contains(&status),
+            "{status}"
+        );
+        flushed = if status.is_success() {
+            block + 1
+        } else {
+            flushed
+        };
+        !status.is_success()
+    });
+    let full = full.unwrap();
+    assert!(flushed > 50, "{flushed}");
+    let health = || {
+        let words = ["nvme", "smart-log", "--json", "--device", &served.url()];
+        let output = scratch.zonelab(&words);
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let bits = &value["critical_warning"];
+        let hex = || u64::from_str_radix(bits.as_str()?.trim_start_matches("0x"), 16).ok();
+        bits.as_u64().or_else(hex).unwrap() & 8
+    };
+    assert_eq!(health(), 8);
+    std::fs::write(scratch.0.join("go"), "").unwrap();
+    let start = std::time::Instant::now();
+    while !run(&mut queue, Op::Flush, None).status.is_success() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    while write(&mut queue, full) != Status::SUCCESS {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(health(), 0);
+    assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
+    for block in 0..flushed {
+        let op = Op::Read {
+            slba: Lba(block * 7),
+            nlb: 1,
+        };
+        let data = run(&mut queue, op, Some(Buf::zeroed(bytes))).data.unwrap();
+        assert!(
+            data.iter().all(|byte| *byte == 1 + block as u8 % 200),
+            "block {block}"
+        );
+    }
+    let mut log = served.process.stderr.take().unwrap();
+    served.process.kill().unwrap();
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    for says in [
+        "No space left on device (os error 28)",
+        "data is written again",
+    ] {
+        let lines = said.lines().filter(|line| line.contains(says));
+        assert!((1..4).contains(&lines.count()), "{says}: {said}");
+    }
+}
+
+#[test]
+fn a_full_disk_fails_writes_and_takes_nothing() {
+    let scratch = Scratch::new("full");
+    let Some(mut command) = on_a_small_disk(&scratch, &serve(&scratch), "") else {
+        return;
+    };
     command.args(["--log-format", "json"]);
     command.stderr(Stdio::piped());
     let mut served = Served::start(command);

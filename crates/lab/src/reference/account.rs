@@ -92,7 +92,8 @@ impl Account {
             let stated: Vec<&str> = columns.iter().filter(has).copied().collect();
             let is_used =
                 |column: &&&str| self.cells.contains(&(row.line(), (**column).to_owned()));
-            if !stated.is_empty() && !stated.iter().any(|column| is_used(&column)) {
+            let is_unused = !stated.is_empty() && !stated.iter().any(|column| is_used(&column));
+            if is_unused && !self.is_point(&row) {
                 rows.push((row, stated.len()));
                 continue;
             }
@@ -109,6 +110,14 @@ impl Account {
             ));
         }
         Ok(left)
+    }
+
+    /// Whether the axis has the values of a row, so that what is not used of it is not compared.
+    fn is_point(&self, row: &Record<'_>) -> bool {
+        let has = |(column, known): (&String, &BTreeSet<String>)| {
+            row.text(column).is_ok_and(|text| known.contains(text.trim()))
+        };
+        !self.axes.is_empty() && self.axes.iter().all(has)
     }
 
     fn unknown(&self, table: &CsvTable, column: &str) -> ReferenceError {

@@ -301,6 +301,9 @@ impl<L: Layer> Subsystem<L> {
     #[inline]
     fn account(&mut self, flight: &Flight, at: Nanos, status: Status) {
         let counters = &mut self.counters;
+        if matches!(flight.op, Op::Write { .. } | Op::Append { .. }) {
+            counters.has_no_room = status == Status::CAPACITY_EXCEEDED;
+        }
         match flight.op {
             Op::Read { .. } | Op::Compare { .. } | Op::Verify { .. } => counters.reads += 1,
             Op::Write { .. } | Op::Append { .. } | Op::WriteZeroes { .. } | Op::Copy { .. } => {

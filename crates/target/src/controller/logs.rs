@@ -157,9 +157,9 @@ impl<L: Layer> Subsystem<L> {
         percent.unwrap_or(SPARE_PERCENT)
     }
 
-    /// Whether a host can write nothing of what it knows of any more.
+    /// Whether a host can write nothing of what it knows of, at present or any more.
     fn is_read_only(&self, slot: u32) -> bool {
-        if self.layer.as_ref().is_some_and(L::is_read_only) {
+        if self.counters.has_no_room || self.layer.as_ref().is_some_and(L::is_read_only) {
             return true;
         }
         let drive = self.drive.drive();

@@ -164,6 +164,8 @@ struct Counters {
     writes: u64,
     media_errors: u64,
     errors: u64,
+    /// The last write found no room: a disk with the drive that is full, mostly.
+    has_no_room: bool,
     /// Bytes read and written before the last format.
     read_bytes: u64,
     written_bytes: u64,

@@ -220,3 +220,26 @@ fn a_controller_that_gives_up_says_so_until_its_host_resets_it() {
     host.run(Nanos::from_secs(200));
     assert_eq!(host.subsystem.controllers(), 0);
 }
+
+/// Whoever looks finds why writes fail.
+#[test]
+fn a_drive_without_room_is_read_only_in_the_health_log() {
+    let mut full = fault(Effect::Fail(Status::CAPACITY_EXCEEDED));
+    full.when.count = 1;
+    let plan = FaultPlan {
+        faults: vec![full],
+        ..FaultPlan::default()
+    };
+    let mut host = Host::of(with_faults(&small(), plan));
+    let read_only = |host: &mut Host| smart(host).cw.read_only();
+    assert!(!read_only(&mut host));
+    let io = host.io;
+    let failed = host.call(io, write(0), block(), 0).status();
+    assert_eq!(failed, Status::CAPACITY_EXCEEDED);
+    assert!(read_only(&mut host));
+    assert_eq!(
+        host.call(io, write(0), block(), 0).status(),
+        Status::SUCCESS
+    );
+    assert!(!read_only(&mut host));
+}
