@@ -18,7 +18,7 @@ use zonelab_ssd::config::{
 };
 use zonelab_ssd::faults::{Effect, Fault, FaultPlan, FaultyDrive, Match, Trigger};
 use zonelab_ssd::profile;
-use zonelab_ssd::{Drive, DriveModel, FaultTarget as _};
+use zonelab_ssd::{Drive, DriveModel};
 use zonelab_target::controller::Layer as _;
 
 const BLOCK: usize = 4096;

@@ -552,26 +552,6 @@ impl<L: Layer> Subsystem<L> {
         Ok(Answer::data(buf))
     }
 
-    /// After a message of a transaction: ends a queue whose gate will not open, and gives one
-    /// of I/O whose gate has opened its place with the controller. If another one has that by
-    /// now, it ends.
-    pub(super) fn end_or_take_place(&mut self, queue: u32) {
-        self.end_if_refused(queue);
-        let now = self.now;
-        let of = self.queues.at(queue);
-        let is_open = of.gate.as_ref().is_some_and(|gate| gate.is_open);
-        if !is_open || of.qid == 0 || of.life != Life::Open {
-            return;
-        }
-        let controller = self.controllers.at(of.controller);
-        let place = controller.io.get_mut(usize::from(of.qid) - 1);
-        if place.is_some_and(|place| *place.get_or_insert(queue) == queue) {
-            controller.heard = now;
-        } else {
-            self.close(queue);
-        }
-    }
-
     /// Ends a queue whose gate will not open.
     pub(super) fn end_if_refused(&mut self, queue: u32) {
         let of = self.queues.at(queue);
