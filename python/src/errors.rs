@@ -7,7 +7,7 @@ use std::ffi::CString;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::{PyErr, import_exception};
-use zonelab_config::{Errors, Place, Problem};
+use zonelab_config::{Errors, Problem};
 use zonelab_device::{DeviceInfo, NamespaceId};
 use zonelab_lab::published::LookupError;
 use zonelab_lab::run::RunError;
@@ -70,10 +70,7 @@ pub(crate) fn of_input(errors: &Errors) -> PyErr {
 
 /// File, line, key, what is wrong, what would be valid.
 fn parts(problem: &Problem) -> (String, Option<usize>, String, String, String) {
-    let line = match &problem.place {
-        Place::Line { line, .. } | Place::Elsewhere { line, .. } => Some(*line),
-        Place::File | Place::Override(_) => None,
-    };
+    let line = problem.place.line();
     let Problem {
         file,
         key,

@@ -35,7 +35,7 @@ use crate::results::{self, Destination, Outcome, Subject};
 use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
-use said::{OfJobs, idle, notices, of_jobs};
+use said::{JobMessages, idle, notices, of_jobs};
 pub(crate) use said::{tell_struck, unstruck};
 use shown::{Shown, text};
 
@@ -376,7 +376,7 @@ fn execute(
 }
 
 /// Says what became of jobs, and what was not run: with all reasons, or in a line each.
-fn say_of_run(of_jobs: &OfJobs, plan: &Plan<'_>, every_row: bool) {
+fn say_of_run(of_jobs: &JobMessages, plan: &Plan<'_>, every_row: bool) {
     match every_row {
         true => say(of_jobs.lines.iter().chain(&plan.skipped)),
         false => say(of_jobs.brief.iter().chain(&plan.left_out)),

@@ -184,7 +184,7 @@ impl Document {
             return;
         }
         let file = match &place {
-            Place::Elsewhere { file, .. } => file,
+            Place::Elsewhere(elsewhere) => &elsewhere.file,
             _ => &self.file,
         };
         problems.push(Problem {

@@ -17,18 +17,42 @@ pub enum Place {
     },
     /// An override from the command line, as it was written: `--set media.read=60us`.
     Override(String),
-    /// An override that stands in another file, as `drive = ["media.read=60us"]` of an
-    /// experiment does. A problem at such a place has that file's name.
-    Elsewhere {
-        /// That file.
-        file: String,
-        /// Its line, from 1.
-        line: usize,
-        /// The override, behind the key that it stands in: `drive.0: media.read=60us`.
-        text: String,
-        /// The same as it would be on a command line.
-        written: String,
-    },
+    /// An override that stands in another file. A problem at such a place has that file's name.
+    Elsewhere(Box<Elsewhere>),
+}
+
+/// Where an override stands in a file, as `drive = ["media.read=60us"]` of an experiment does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Elsewhere {
+    /// That file.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// The override, behind the key that it stands in: `drive.0: media.read=60us`.
+    pub text: String,
+    /// The same as it would be on a command line.
+    pub written: String,
+}
+
+impl Place {
+    /// The line, from 1, of the file that a problem at this place names.
+    #[must_use]
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Line { line, .. } => Some(*line),
+            Self::Elsewhere(elsewhere) => Some(elsewhere.line),
+            Self::File | Self::Override(_) => None,
+        }
+    }
+
+    /// The override that stands there, for messages.
+    fn override_text(&self) -> Option<&str> {
+        match self {
+            Self::Override(text) => Some(text),
+            Self::Elsewhere(elsewhere) => Some(&elsewhere.text),
+            Self::File | Self::Line { .. } => None,
+        }
+    }
 }
 
 /// One thing that is wrong with an input.
@@ -64,27 +88,26 @@ impl Problem {
 
     /// Whether the text of the override already names the key.
     fn key_is_in_override(&self) -> bool {
-        match &self.place {
-            Place::Override(text) | Place::Elsewhere { text, .. } => match text.split_once('=') {
+        self.place.override_text().is_some_and(|text| {
+            match text.split_once('=') {
                 Some((path, _)) => path.trim_end().rsplit(' ').next() == Some(&self.key),
                 // An option of its own.
                 None => text.starts_with("--"),
-            },
-            _ => false,
-        }
+            }
+        })
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Place::Line { line, .. } | Place::Elsewhere { line, .. } = &self.place {
+        if let Some(line) = self.place.line() {
             write!(f, ":{line}")?;
         }
         if !self.file.is_empty() {
             f.write_str(": ")?;
         }
-        if let Place::Override(text) | Place::Elsewhere { text, .. } = &self.place {
+        if let Some(text) = self.place.override_text() {
             write!(f, "{text}: ")?;
         }
         if !self.key.is_empty() && !self.key_is_in_override() {

@@ -48,7 +48,7 @@ mod table;
 pub mod units;
 
 pub use document::{Document, PutIn, PutInAt, Reported, is_placeholder_name};
-pub use error::{Errors, Place, Problem};
+pub use error::{Elsewhere, Errors, Place, Problem};
 pub use item::Item;
 pub use kind::FileKind;
 pub use nearest::nearest;

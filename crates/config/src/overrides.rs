@@ -5,7 +5,7 @@ use std::str::FromStr;
 use toml::de::DeValue;
 
 use crate::document::{PutIn, Unnamed, put_into};
-use crate::error::{Place, Problem};
+use crate::error::{Elsewhere, Place, Problem};
 use crate::nearest::nearest;
 use crate::node::{Entry, Node, Origin, TableNode, Value};
 use crate::units::shorten;
@@ -16,7 +16,9 @@ use crate::units::shorten;
 /// element of an array, from 0 (`job.1.iodepth=4`). The value is TOML, or,
 /// if it is not, a string without quotes: `media.read=60us`, `zones.count=48`,
 /// `name=x`. Nothing behind `=` removes the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Two are equal if they say the same, wherever they stand.
+#[derive(Clone, Debug)]
 pub struct Override {
     text: String,
     /// As the user wrote it, for messages.
@@ -27,8 +29,17 @@ pub struct Override {
     value: Option<String>,
 }
 
+impl PartialEq for Override {
+    fn eq(&self, other: &Self) -> bool {
+        // Path and value are read from the text.
+        (&self.text, &self.written) == (&other.text, &other.written)
+    }
+}
+
+impl Eq for Override {}
+
 /// Where an override stands in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Stated {
     file: String,
     line: usize,
@@ -126,12 +137,12 @@ impl Override {
     pub(crate) fn place(&self) -> Place {
         match &self.stated {
             None => Place::Override(shorten(&self.written)),
-            Some(Stated { file, line, key }) => Place::Elsewhere {
+            Some(Stated { file, line, key }) => Place::Elsewhere(Box::new(Elsewhere {
                 file: file.clone(),
                 line: *line,
                 text: format!("{key}: {}", shorten(&self.text)),
                 written: shorten(&self.written),
-            },
+            })),
         }
     }
 

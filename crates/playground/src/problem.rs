@@ -1,7 +1,7 @@
 //! What is wrong with what a page asked for, for its editors.
 
 use serde::Serialize;
-use zonelab_config::{Errors, Place};
+use zonelab_config::Errors;
 use zonelab_lab::run::RunError;
 use zonelab_lab::session::SessionError;
 
@@ -50,10 +50,7 @@ impl From<Errors> for Problems {
     fn from(errors: Errors) -> Self {
         let problem = |problem: &zonelab_config::Problem| Problem {
             file: problem.file.clone(),
-            line: match &problem.place {
-                Place::Line { line, .. } | Place::Elsewhere { line, .. } => Some(*line),
-                Place::File | Place::Override(_) => None,
-            },
+            line: problem.place.line(),
             key: problem.key.clone(),
             text: problem.to_string(),
         };

@@ -44,7 +44,7 @@ fn ended_early(finished: &[Finished]) -> Vec<String> {
 const WARNINGS_SHOWN: usize = 2;
 
 /// Messages about the jobs of a run.
-pub(super) struct OfJobs {
+pub(super) struct JobMessages {
     /// A job ended because an operation failed.
     pub(super) failed: bool,
     /// Jobs that failed, those that ended early, and warnings.
@@ -54,7 +54,7 @@ pub(super) struct OfJobs {
 }
 
 /// What is said of jobs.
-pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> OfJobs {
+pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> JobMessages {
     let failures = failures(finished);
     let failed = !failures.is_empty();
     let ended: Vec<String> = failures.into_iter().chain(ended_early(finished)).collect();
@@ -63,14 +63,19 @@ pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> OfJobs {
         _ => WARNINGS_SHOWN,
     };
     let counted = |count: usize, more: &str| {
-        (count > 0).then(|| format!("{count}{more} warnings are in summary.md and the report"))
+        let are = if count == 1 {
+            "warning is"
+        } else {
+            "warnings are"
+        };
+        (count > 0).then(|| format!("{count}{more} {are} in summary.md and the report"))
     };
     let rest = counted(warnings.len().saturating_sub(shown), " more");
     let first = warnings
         .iter()
         .take(shown)
         .map(|of| format!("warning: {of}"));
-    OfJobs {
+    JobMessages {
         failed,
         lines: ended.iter().cloned().chain(first).chain(rest).collect(),
         brief: ended

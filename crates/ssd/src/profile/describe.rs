@@ -70,7 +70,8 @@ fn about(profile: &Profile) -> Vec<Row> {
 fn row_of(profile: &Profile, of: Effective) -> Row {
     let note = match profile.stated_at(of.key.path) {
         Some(Place::Line { line, .. }) => format!("line {line}"),
-        Some(Place::Override(text) | Place::Elsewhere { written: text, .. }) => text.clone(),
+        Some(Place::Override(text)) => text.clone(),
+        Some(Place::Elsewhere(elsewhere)) => elsewhere.written.clone(),
         Some(Place::File) | None => default_note(profile.cell, of.key),
     };
     let value = match of.value {
@@ -121,7 +122,8 @@ fn namespaces(profile: &Profile) -> Vec<Row> {
         };
         let note = match profile.stated_at(&format!("namespaces.{index}.zones")) {
             Some(Place::Line { line, .. }) => format!("line {line}"),
-            Some(Place::Override(text) | Place::Elsewhere { written: text, .. }) => text.clone(),
+            Some(Place::Override(text)) => text.clone(),
+            Some(Place::Elsewhere(elsewhere)) => elsewhere.written.clone(),
             Some(Place::File) | None => String::new(),
         };
         row("namespaces", "namespace", value, note)
