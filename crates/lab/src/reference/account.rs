@@ -115,7 +115,8 @@ impl Account {
     /// Whether the axis has the values of a row, so that what is not used of it is not compared.
     fn is_point(&self, row: &Record<'_>) -> bool {
         let has = |(column, known): (&String, &BTreeSet<String>)| {
-            row.text(column).is_ok_and(|text| known.contains(text.trim()))
+            row.text(column)
+                .is_ok_and(|text| known.contains(text.trim()))
         };
         !self.axes.is_empty() && self.axes.iter().all(has)
     }
