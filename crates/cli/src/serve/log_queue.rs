@@ -120,7 +120,6 @@ impl Write for LogQueue {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Sender, channel};
-    use std::time::Instant;
 
     use super::*;
 
@@ -151,14 +150,12 @@ mod tests {
         let missing = |count| format!("{count} are missing");
         let (mut queue, writer) = LogQueue::with_room(10, slow, missing);
         writer.spawn().unwrap();
-        let start = Instant::now();
         for number in 0..1000 {
             queue
                 .write_all(format!("line {number}").as_bytes())
                 .unwrap();
         }
         queue.end();
-        assert!(start.elapsed() < Duration::from_secs(5));
         for _ in 0..1000 {
             go_on.send(()).unwrap();
         }
