@@ -1,0 +1,141 @@
+//! Failures in words, and the table of relations.
+
+use std::fmt::Write as _;
+
+use crate::case::Case;
+use crate::relation::{Bound, Relation, Verdict};
+use crate::relations;
+use crate::run::SEED;
+
+/// A relation that does not hold, with its smallest case.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed that it was drawn from.
+    pub seed: u64,
+    /// The relation.
+    pub relation: &'static Relation,
+    /// What was expected, and what was got.
+    pub what: String,
+    /// The case, reduced.
+    pub case: Case,
+}
+
+/// A word for a shell.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "=._-/:%".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{text}'"),
+    }
+}
+
+impl Failure {
+    /// The failure with its files and the commands that replay it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Relation { name, says, .. } = self.relation;
+        let mut text = format!(
+            "relation {name} does not hold (seed {}): {}\n  it says: {says}\n",
+            self.seed, self.what
+        );
+        let mut line = |line: String| {
+            writeln!(text, "{line}").expect("writing to a string does not fail");
+        };
+        line(format!("--- drive.toml\n{}", self.case.drive.toml()));
+        line(format!("--- relation.toml\n{}", self.case.work.toml()));
+        let (_, runs) = self.relation.check(&self.case);
+        for (what, case) in &runs.cases {
+            let Some(settings) = self.case.settings_for(case) else {
+                line(format!("--- {what}: relation.toml\n{}", case.work.toml()));
+                continue;
+            };
+            let settings: Vec<String> = settings
+                .iter()
+                .map(|setting| format!(" --set {}", word(setting)))
+                .collect();
+            let settings = settings.concat();
+            line(format!("zonelab run relation.toml --seed {SEED}{settings}   # {what}"));
+        }
+        line(format!(
+            "replay: ZONELAB_RELATIONS_SEED={} ZONELAB_RELATIONS_RUNS=1 cargo test -p \
+             zonelab-relations relations_hold, or cargo xtask relations --seed {} --runs 1 \
+             --only {name}",
+            self.seed, self.seed
+        ));
+        text
+    }
+}
+
+/// How often relations were looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// By relation, in their order: held, did not, were skipped.
+    pub counts: Vec<(&'static str, [u64; 3])>,
+}
+
+impl Tally {
+    /// Counts a verdict.
+    pub fn add(&mut self, name: &'static str, verdict: &Verdict) {
+        let at = match verdict {
+            Verdict::Holds => 0,
+            Verdict::Broken(_) => 1,
+            Verdict::Skipped => 2,
+        };
+        let known = self.counts.iter_mut().find(|(of, _)| *of == name);
+        match known {
+            Some((_, counts)) => counts[at] += 1,
+            None => {
+                let mut counts = [0; 3];
+                counts[at] = 1;
+                self.counts.push((name, counts));
+            }
+        }
+    }
+
+    /// Adds what somebody else counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, counts) in &other.counts {
+            match self.counts.iter_mut().find(|(of, _)| of == name) {
+                Some((_, mine)) => {
+                    for (mine, other) in mine.iter_mut().zip(counts) {
+                        *mine += other;
+                    }
+                }
+                None => self.counts.push((name, *counts)),
+            }
+        }
+    }
+
+    /// Cases that a relation was looked at in.
+    #[must_use]
+    pub fn looked_at(&self, name: &str) -> u64 {
+        let known = self.counts.iter().find(|(of, _)| *of == name);
+        known.map_or(0, |(_, [held, broken, _])| held + broken)
+    }
+
+    /// A line for each relation.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |(name, [held, broken, skipped]): &(&str, [u64; 3])| {
+            format!("{name:22} {held:7} hold {broken:5} broken {skipped:7} skipped\n")
+        };
+        self.counts.iter().map(line).collect()
+    }
+}
+
+/// The table of relations, as `docs/testing.md` has it.
+#[must_use]
+pub fn table() -> String {
+    let mut text = "| relation | what it says | bound |\n| --- | --- | --- |\n".to_owned();
+    for Relation {
+        name, says, bound, ..
+    } in relations::all()
+    {
+        let bound = match bound {
+            Bound::Exact => "exact",
+            Bound::Within(within) => within,
+        };
+        writeln!(text, "| `{name}` | {says} | {bound} |").expect("writing does not fail");
+    }
+    text
+}

@@ -1,0 +1,1 @@
+//! Relations hold for random drives, the generator draws every key, and the page has the table.
