@@ -143,7 +143,9 @@ impl DriveText {
             } else if let Some((key, value)) = line.split_once(" = ") {
                 let value = value.trim_matches('"').to_owned();
                 match (section.as_str(), drive.namespaces.last_mut()) {
-                    ("namespaces", Some(namespace)) => drop(namespace.insert(key.to_owned(), value)),
+                    ("namespaces", Some(namespace)) => {
+                        drop(namespace.insert(key.to_owned(), value))
+                    }
                     ("", _) => {}
                     (section, _) => drive.set(&format!("{section}.{key}"), value),
                 }
@@ -273,6 +275,34 @@ fn changes(prefix: &str, base: &Keys, other: &Keys) -> Vec<String> {
 }
 
 impl Case {
+    /// The keys that it states, and what its jobs do.
+    #[must_use]
+    pub fn keys(&self) -> Vec<&str> {
+        let namespaces = self.drive.namespaces.iter().flat_map(Keys::keys);
+        let drive = self.drive.keys.keys().chain(namespaces);
+        let works = self.work.jobs().map(JobText::work);
+        drive.map(String::as_str).chain(works).collect()
+    }
+
+    /// The same with ten seconds at its end in which nobody wants anything, so that the drive
+    /// does all that it has put off; then `work` is done once, which a case of zones may choose.
+    #[must_use]
+    pub fn settled_by(&self, work: &str) -> Self {
+        let mut other = self.clone();
+        let last = self.work.jobs().last();
+        let mut job = match last.filter(|job| job.get("blocks").is_some()) {
+            Some(_) => JobText::new("settle", &[("work", "read"), ("blocks", "0%..100%")]),
+            None => JobText::new("settle", &[("work", work), ("zones", "0..=0")]),
+        };
+        if let Some(nsid) = last.and_then(|job| job.get("namespace")) {
+            job.set("namespace", nsid);
+        }
+        job.set("operations", 1);
+        job.set("start", "10s");
+        other.work.phases.push(vec![job]);
+        other
+    }
+
     /// The settings that make `other` of this case, for the experiment of this one; `None`: it
     /// takes more than settings.
     #[must_use]
@@ -317,7 +347,11 @@ mod tests {
         }
         assert_eq!(
             base.settings_for(&other).expect("they have the same jobs"),
-            ["drive.media.read=60us", "drive.media.erase=", "job.0.threads=1"]
+            [
+                "drive.media.read=60us",
+                "drive.media.erase=",
+                "job.0.threads=1"
+            ]
         );
         other.work.phases.clear();
         assert_eq!(base.settings_for(&other), None);
@@ -326,7 +360,11 @@ mod tests {
     #[test]
     fn values_are_text_unless_toml_knows_them() {
         let mut drive = DriveText::default();
-        drive.set_all(&["zones.count=3", "zones.size=1MiB", "media.read=[\"1us\", \"2us\"]"]);
+        drive.set_all(&[
+            "zones.count=3",
+            "zones.size=1MiB",
+            "media.read=[\"1us\", \"2us\"]",
+        ]);
         let text = drive.toml();
         assert!(text.contains("count = 3\n"), "{text}");
         assert!(text.contains("size = \"1MiB\"\n"), "{text}");

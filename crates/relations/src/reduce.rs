@@ -24,7 +24,7 @@ const SIMPLE: &[(&str, &[&str])] = &[
 ];
 
 /// Checks that a reduction may take.
-const CHECKS: u32 = 2_000;
+const CHECKS: u32 = 400;
 
 struct Reducer<'r> {
     relation: &'r Relation,
@@ -70,7 +70,10 @@ impl Reducer<'_> {
         let keys: Vec<String> = self.case.drive.keys.keys().cloned().collect();
         let mut sections: Vec<String> = keys
             .iter()
-            .filter_map(|key| key.rsplit_once('.').map(|(section, _)| format!("{section}.")))
+            .filter_map(|key| {
+                key.rsplit_once('.')
+                    .map(|(section, _)| format!("{section}."))
+            })
             .collect();
         sections.dedup();
         for section in sections {
@@ -102,7 +105,12 @@ impl Reducer<'_> {
                     case.work.phases[phase].remove(job);
                     case.work.phases.retain(|phase| !phase.is_empty());
                 });
-                let keys = self.case.work.phases.get(phase).and_then(|phase| phase.get(job));
+                let keys = self
+                    .case
+                    .work
+                    .phases
+                    .get(phase)
+                    .and_then(|phase| phase.get(job));
                 let Some(keys) = keys.map(|job| job.keys.clone()) else {
                     continue;
                 };

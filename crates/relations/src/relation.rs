@@ -47,7 +47,10 @@ impl Relation {
     #[must_use]
     pub fn check(&self, case: &Case) -> (Verdict, Runs) {
         let mut runs = Runs::default();
-        let verdict = (self.check)(case, &mut runs).unwrap_or(Verdict::Skipped);
+        let mut verdict = (self.check)(case, &mut runs).unwrap_or(Verdict::Skipped);
+        if runs.is_endless {
+            verdict = Verdict::Broken("its last run does not come to an end".to_owned());
+        }
         (verdict, runs)
     }
 }

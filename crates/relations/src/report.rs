@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::case::Case;
+use crate::open::{OPEN, Open};
 use crate::relation::{Bound, Relation, Verdict};
 use crate::relations;
 use crate::run::SEED;
@@ -44,17 +45,27 @@ impl Failure {
         line(format!("--- drive.toml\n{}", self.case.drive.toml()));
         line(format!("--- relation.toml\n{}", self.case.work.toml()));
         let (_, runs) = self.relation.check(&self.case);
-        for (what, case) in &runs.cases {
-            let Some(settings) = self.case.settings_for(case) else {
-                line(format!("--- {what}: relation.toml\n{}", case.work.toml()));
-                continue;
-            };
+        // The first is as it is, and with the last it is seen that the relation does not hold.
+        let ends = runs
+            .cases
+            .first()
+            .into_iter()
+            .chain(runs.cases.iter().skip(1).next_back());
+        for (what, case) in ends {
+            let mut base = self.case.clone();
+            if base.settings_for(case).is_none() {
+                base.work = case.work.clone();
+                line(format!("--- {what}: relation.toml\n{}", base.work.toml()));
+            }
+            let settings = base.settings_for(case).unwrap_or_default();
             let settings: Vec<String> = settings
                 .iter()
                 .map(|setting| format!(" --set {}", word(setting)))
                 .collect();
             let settings = settings.concat();
-            line(format!("zonelab run relation.toml --seed {SEED}{settings}   # {what}"));
+            line(format!(
+                "zonelab run relation.toml --seed {SEED}{settings}   # {what}"
+            ));
         }
         line(format!(
             "replay: ZONELAB_RELATIONS_SEED={} ZONELAB_RELATIONS_RUNS=1 cargo test -p \
@@ -69,15 +80,16 @@ impl Failure {
 /// How often relations were looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// By relation, in their order: held, did not, were skipped.
-    pub counts: Vec<(&'static str, [u64; 3])>,
+    /// By relation, in their order: held, did not, were skipped, did not as is known.
+    pub counts: Vec<(&'static str, [u64; 4])>,
 }
 
 impl Tally {
     /// Counts a verdict.
-    pub fn add(&mut self, name: &'static str, verdict: &Verdict) {
+    pub fn add(&mut self, name: &'static str, verdict: &Verdict, is_open: bool) {
         let at = match verdict {
             Verdict::Holds => 0,
+            Verdict::Broken(_) if is_open => 3,
             Verdict::Broken(_) => 1,
             Verdict::Skipped => 2,
         };
@@ -85,7 +97,7 @@ impl Tally {
         match known {
             Some((_, counts)) => counts[at] += 1,
             None => {
-                let mut counts = [0; 3];
+                let mut counts = [0; 4];
                 counts[at] = 1;
                 self.counts.push((name, counts));
             }
@@ -110,14 +122,16 @@ impl Tally {
     #[must_use]
     pub fn looked_at(&self, name: &str) -> u64 {
         let known = self.counts.iter().find(|(of, _)| *of == name);
-        known.map_or(0, |(_, [held, broken, _])| held + broken)
+        known.map_or(0, |(_, [held, broken, _, open])| held + broken + open)
     }
 
     /// A line for each relation.
     #[must_use]
     pub fn text(&self) -> String {
-        let line = |(name, [held, broken, skipped]): &(&str, [u64; 3])| {
-            format!("{name:22} {held:7} hold {broken:5} broken {skipped:7} skipped\n")
+        let line = |(name, [held, broken, skipped, open]): &(&str, [u64; 4])| {
+            format!(
+                "{name:22} {held:7} hold {broken:5} broken {open:5} known {skipped:7} skipped\n"
+            )
         };
         self.counts.iter().map(line).collect()
     }
@@ -136,6 +150,12 @@ pub fn table() -> String {
             Bound::Within(within) => within,
         };
         writeln!(text, "| `{name}` | {says} | {bound} |").expect("writing does not fail");
+    }
+    if !OPEN.is_empty() {
+        text += "\n| does not hold | where, and why |\n| --- | --- |\n";
+    }
+    for Open { relation, why, .. } in OPEN {
+        writeln!(text, "| `{relation}` | {why} |").expect("writing does not fail");
     }
     text
 }

@@ -177,7 +177,9 @@ fn job(
         room.active = room.active.saturating_sub(1);
         some
     };
-    let works = ["write", "write", "append", "read", "read", "finish", "reset", "open", "close"];
+    let works = [
+        "write", "write", "append", "read", "read", "finish", "reset", "open", "close",
+    ];
     let mut work = draw.of(&works);
     let keeps = config.data == zonelab_ssd::config::DataStore::Memory;
     if work == "read" && keeps || config.allocation.thin {
@@ -258,7 +260,10 @@ fn management(draw: &mut Draw, config: &DriveConfig, job: &mut JobText) {
     }
     if job.get("fill").is_some() {
         let most = u64::from(config.front_end.max_transfer_bytes.unwrap_or(1 << 20));
-        job.set("fill_block", format!("{}B", (page * draw.of(&[1, 4])).min(most)));
+        job.set(
+            "fill_block",
+            format!("{}B", (page * draw.of(&[1, 4])).min(most)),
+        );
     }
     if draw.one_in(4) {
         job.set("settle", draw.time(10, 4_000));

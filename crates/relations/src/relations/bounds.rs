@@ -1,8 +1,10 @@
 //! Nothing is more than its parts can do, and nothing gets lost.
 
+use zonelab_config::units::parse_size;
 use zonelab_lab::run::{DriveMeasured, PointResult};
 use zonelab_ssd::account::{BusyByCause, Cause};
 use zonelab_ssd::config::{DriveConfig, NamespaceKind, PlaneMode};
+use zonelab_ssd::profile::Profile;
 
 use crate::case::Case;
 use crate::relation::{Bound, Checked, Relation, Verdict, any, ensure, unless};
@@ -27,7 +29,10 @@ pub(super) const ALL: &[Relation] = &[
         name: "programmed",
         says: "what is programmed is at most what all dies can program in the time of the run, and \
                each page takes a die its time",
-        bound: Bound::Exact,
+        bound: Bound::Within(
+            "what write buffer and registers hold, which counts when a die has it \
+                              ahead of it",
+        ),
         shape: any,
         check: programmed,
     },
@@ -48,7 +53,7 @@ pub(super) const ALL: &[Relation] = &[
     },
     Relation {
         name: "ceilings",
-        says: "reads and writes are no faster than what is expected of the drive at most",
+        says: "no more is programmed for hosts than what is expected of the drive at most",
         bound: Bound::Within(
             "an operation of each unit, and of each that is in flight: begun before the time that \
              counts, and ended in it",
@@ -60,6 +65,14 @@ pub(super) const ALL: &[Relation] = &[
 
 fn measured(case: &Case, runs: &mut Runs) -> Result<(PointResult, DriveMeasured), Refused> {
     let result = runs.run("as it is", case)?;
+    let drive = result.drive.clone();
+    let drive = drive.ok_or_else(|| Refused("the drive is not emulated".to_owned()))?;
+    Ok((result, drive))
+}
+
+/// What the drive has done when it has done all that it put off.
+fn settled(case: &Case, runs: &mut Runs) -> Result<(PointResult, DriveMeasured), Refused> {
+    let result = runs.run("settled", &case.settled_by("read"))?;
     let drive = result.drive.clone();
     let drive = drive.ok_or_else(|| Refused("the drive is not emulated".to_owned()))?;
     Ok((result, drive))
@@ -87,11 +100,14 @@ fn little(case: &Case, runs: &mut Runs) -> Checked {
 
 fn busy(case: &Case, runs: &mut Runs) -> Checked {
     let (result, drive) = measured(case, runs)?;
-    let kinds = [("channel", &drive.detail.channels), ("unit", &drive.detail.units)];
+    let kinds = [
+        ("channel", &drive.detail.channels),
+        ("unit", &drive.detail.units),
+    ];
     for (kind, rows) in kinds {
         for (index, row) in rows.iter().enumerate() {
             let busy: u64 = row.iter().sum();
-            if busy > result.took.0 {
+            if busy > result.took.0 + 1 {
                 return Ok(Verdict::Broken(format!(
                     "{kind} {index} is busy for {busy} ns of {} ns",
                     result.took.0
@@ -137,12 +153,16 @@ fn programmed(case: &Case, runs: &mut Runs) -> Checked {
     let pages = (drive.totals.programmed_bytes() / page) as f64;
     let most = drive.resources.1 as f64 * (result.took.0 as f64 / program_ns(config)).floor();
     let most = most * together(config) as f64;
+    let held = config.write_buffer.map_or(0, |buffer| buffer.size_bytes) / page;
+    let most = most + (held + registers(&profile) + on_the_way(case) / page) as f64;
     if pages > most {
         return Ok(Verdict::Broken(format!(
             "{pages} pages are programmed in {}, of {most} that are possible",
             result.took
         )));
     }
+    let (_, drive) = settled(case, runs)?;
+    let pages = (drive.totals.programmed_bytes() / page) as f64;
     let busy = time_for(&drive.detail.units, |cause| cause.is_program()) as f64;
     let needed = pages / together(config) as f64 * program_ns(config);
     ensure(needed <= busy * (1.0 + 1e-9) + 1.0, || {
@@ -150,29 +170,36 @@ fn programmed(case: &Case, runs: &mut Runs) -> Checked {
     })
 }
 
+/// Pages that may be on their way in a register or two of each plane, and in its cells.
+fn registers(profile: &Profile) -> u64 {
+    3 * u64::from(profile.derived.planes)
+}
+
+/// Bytes of writes that can be in flight.
+fn on_the_way(case: &Case) -> u64 {
+    let writes = case
+        .work
+        .jobs()
+        .filter(|job| matches!(job.work(), "write" | "append"));
+    let bytes = writes.map(|job| {
+        let block = job.get("block").and_then(|of| parse_size(of).ok());
+        job.number("threads", 1) * job.number("queue_depth", 1) * block.unwrap_or(4_096)
+    });
+    bytes.sum()
+}
+
 fn written(case: &Case, runs: &mut Runs) -> Checked {
     let profile = case.drive.profile()?;
     let config = &profile.config;
     let (_, drive) = measured(case, runs)?;
     let held = config.write_buffer.map_or(0, |buffer| buffer.size_bytes);
-    // A register or two on each plane, and a program that is under way.
     let page = u64::from(config.geometry.page_bytes);
-    let registers = 3 * u64::from(profile.derived.planes) * page;
-    let on_the_way: u64 = case
-        .work
-        .jobs()
-        .filter(|job| matches!(job.work(), "write" | "append"))
-        .map(|job| {
-            let block = job.get("block").and_then(|of| zonelab_config::units::parse_size(of).ok());
-            job.number("threads", 1) * job.number("queue_depth", 1) * block.unwrap_or(4_096)
-        })
-        .sum();
     let totals = drive.totals;
     // Areas are written over, and what is in the cache is folded later.
     if config.zones.zrwa.is_some() || config.slc_cache.is_some() {
         return Ok(Verdict::Skipped);
     }
-    let room = held + registers + on_the_way;
+    let room = held + registers(&profile) * page + on_the_way(case);
     let host = totals.host_write_bytes;
     ensure(host <= totals.host_program_bytes + room, || {
         format!(
@@ -185,7 +212,7 @@ fn written(case: &Case, runs: &mut Runs) -> Checked {
 fn erased(case: &Case, runs: &mut Runs) -> Checked {
     let profile = case.drive.profile()?;
     let config = &profile.config;
-    let (_, drive) = measured(case, runs)?;
+    let (_, drive) = settled(case, runs)?;
     let wear: u64 = drive
         .detail
         .erasures
@@ -197,7 +224,9 @@ fn erased(case: &Case, runs: &mut Runs) -> Checked {
         return Ok(Verdict::Skipped);
     }
     if wear != erased {
-        return unless(Some(format!("{erased} blocks were erased, and wear is {wear}")));
+        return unless(Some(format!(
+            "{erased} blocks were erased, and wear is {wear}"
+        )));
     }
     let is_erasure = |cause| {
         matches!(
@@ -231,10 +260,15 @@ fn ceilings(case: &Case, runs: &mut Runs) -> Checked {
         .sum();
     let figures = &profile.derived.figures;
     let slack = (units + in_flight) * page;
-    let held = config.write_buffer.map_or(0.0, |buffer| buffer.size_bytes as f64);
+    let held = config
+        .write_buffer
+        .map_or(0.0, |buffer| buffer.size_bytes as f64);
     let writes = figures.write_bytes_per_s.per_s as f64 * seconds + slack + held;
     let host = drive.totals.host_program_bytes as f64;
     ensure(host <= writes, || {
-        format!("{host} bytes are programmed in {}, {writes} expected at most", result.took)
+        format!(
+            "{host} bytes are programmed in {}, {writes} expected at most",
+            result.took
+        )
     })
 }

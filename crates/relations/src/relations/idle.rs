@@ -2,28 +2,32 @@
 
 use zonelab_config::units::parse_size;
 use zonelab_lab::run::PointResult;
-use zonelab_ssd::config::{DriveConfig, MappingConfig, PlaneMode};
+use zonelab_ssd::config::{DriveConfig, PlaneMode};
 use zonelab_ssd::profile::Profile;
 
 use crate::case::{Case, JobText, Work};
 use crate::draw::Draw;
 use crate::relation::{Bound, Checked, Relation, Verdict, ensure, unless};
-use crate::run::{Refused, Runs, difference_to_hosts};
+use crate::run::{Refused, Runs};
 
 pub(super) const ALL: &[Relation] = &[
     Relation {
         name: "finish-is-monotone",
         says: "the more is written of a zone, the less its finish takes",
-        bound: Bound::Within("one device write: where in a row the first one begins decides how \
-                              many dies it has"),
+        bound: Bound::Within(
+            "one device write: where in a row the first one begins decides how \
+                              many dies it has",
+        ),
         shape: one_finish,
         check: finish_is_monotone,
     },
     Relation {
         name: "finish-as-expected",
         says: "the finish of an empty zone takes what `zonelab check` expects",
-        bound: Bound::Within("2 %, and what the front end takes; through a buffer 10 % and twice \
-                              what fits in it: the stream has a beginning and an end"),
+        bound: Bound::Within(
+            "2 %, and what the front end takes; through a buffer 10 % and twice \
+                              what fits in it: the stream has a beginning and an end",
+        ),
         shape: one_finish,
         check: finish_as_expected,
     },
@@ -41,39 +45,14 @@ pub(super) const ALL: &[Relation] = &[
         shape: one_reset,
         check: preemptive_alone,
     },
-    Relation {
-        name: "page-as-expected",
-        says: "a read of a page and a write of a page take what `zonelab check` expects",
-        bound: Bound::Within("what the front end takes"),
-        shape: one_page,
-        check: page_as_expected,
-    },
-    Relation {
-        name: "reads-as-expected",
-        says: "random reads of a block are as many as `zonelab check` expects",
-        bound: Bound::Within("15 % fewer: of many in flight, some are at the same die"),
-        shape: random_reads,
-        check: reads_as_expected,
-    },
-    Relation {
-        name: "writes-as-expected",
-        says: "writes of whole rows to all dies are as fast as `zonelab check` expects",
-        bound: Bound::Within("15 % slower: they have a beginning and an end"),
-        shape: wide_writes,
-        check: writes_as_expected,
-    },
-    Relation {
-        name: "declared-is-written",
-        says: "zones that are declared full are read as those that were written are",
-        bound: Bound::Within("exact in order of the stripe; 5 % where writes choose their dies"),
-        shape: reads_of_full_zones,
-        check: declared_is_written,
-    },
 ];
 
 /// Finishes one after another, of zones of which something is written.
 pub(super) fn finishes(draw: &mut Draw) -> Work {
-    let mut job = JobText::new("finish", &[("work", "finish"), ("threads", "1"), ("settle", "1s")]);
+    let mut job = JobText::new(
+        "finish",
+        &[("work", "finish"), ("threads", "1"), ("settle", "1s")],
+    );
     job.set("zones", format!("0..={}", draw.int(0, 1)));
     job.set("fill", format!("{}%", draw.int(0, 9) * 10));
     job.set("fill_block", "4KiB");
@@ -85,7 +64,7 @@ fn is_alone(case: &Case, work: &str) -> bool {
 }
 
 /// What keeps a drive from doing one thing alone, or draws.
-fn plain(case: &mut Case) {
+pub(super) fn plain(case: &mut Case) {
     for key in [
         "slc_cache.",
         "media.program_variation",
@@ -102,7 +81,7 @@ fn plain(case: &mut Case) {
     case.drive.namespaces.clear();
 }
 
-fn is_plain(config: &DriveConfig) -> bool {
+pub(super) fn is_plain(config: &DriveConfig) -> bool {
     config.slc_cache.is_none()
         && config.namespaces.is_empty()
         && config.media.details.program_variation_ppm == 0
@@ -119,7 +98,7 @@ fn front_end_ns(config: &DriveConfig) -> f64 {
     (front.management_ns.0 + latency) as f64
 }
 
-fn mean_us(result: &PointResult, job: &str) -> Result<f64, Refused> {
+pub(super) fn mean_us(result: &PointResult, job: &str) -> Result<f64, Refused> {
     let job = result.jobs.iter().find(|of| of.name == job);
     let mean = job.and_then(|job| job.metrics.get("lat_mean_us"));
     mean.ok_or_else(|| Refused("it measured nothing".to_owned()))
@@ -128,9 +107,13 @@ fn mean_us(result: &PointResult, job: &str) -> Result<f64, Refused> {
 fn one_finish(draw: &mut Draw, case: &mut Case) {
     plain(case);
     case.work = finishes(draw);
-    let Ok(profile) = case.drive.profile() else { return };
+    let Ok(profile) = case.drive.profile() else {
+        return;
+    };
     let page = profile.config.geometry.page_bytes;
-    let pages = u64::from(profile.derived.zone_pages).saturating_sub(1).max(1);
+    let pages = u64::from(profile.derived.zone_pages)
+        .saturating_sub(1)
+        .max(1);
     for job in case.work.jobs_mut() {
         job.set("zones", "0..=0");
         job.set("fill", format!("{}B", u64::from(page) * draw.int(1, pages)));
@@ -145,6 +128,11 @@ fn finish_is_monotone(case: &Case, runs: &mut Runs) -> Checked {
         return Ok(Verdict::Skipped);
     }
     let job = case.work.jobs().next().expect("there is one");
+    // Elements that nothing was written to are given back.
+    let gives_back = case.drive.is("finish.extent", "elements");
+    if job.get("settle") != Some("1s") || gives_back {
+        return Ok(Verdict::Skipped);
+    }
     let Some(fill) = job.get("fill").and_then(|fill| parse_size(fill).ok()) else {
         return Ok(Verdict::Skipped);
     };
@@ -154,11 +142,21 @@ fn finish_is_monotone(case: &Case, runs: &mut Runs) -> Checked {
         let pages = (fill / page).saturating_sub(1);
         job.set("fill", format!("{}B", pages * page));
     }
-    let (less, more) = (runs.run("less written", &least)?, runs.run("as it is", case)?);
+    let (less, more) = (
+        runs.run("less written", &least)?,
+        runs.run("as it is", case)?,
+    );
     let (less, more) = (mean_us(&less, &job.name)?, mean_us(&more, &job.name)?);
-    let one = device_write_us(&profile);
+    // A buffer programs the rest of a row that the host began when the zone is finished.
+    let row = u64::from(config.geometry.planes) * config.media.transfer_ns.0;
+    let rest = config
+        .write_buffer
+        .map_or(0, |_| row + config.media.program_ns.0);
+    let one = device_write_us(&profile) + rest as f64 / 1e3;
     ensure(more <= less + one, || {
-        format!("with a page more written it takes {more} us instead of {less}; a device write takes {one}")
+        format!(
+            "with a page more written it takes {more} us instead of {less}; a device write takes {one}"
+        )
     })
 }
 
@@ -200,6 +198,15 @@ fn finish_as_expected(case: &Case, runs: &mut Runs) -> Checked {
     let expected = profile.derived.figures.zone_finish_ns.0 as f64;
     let front = front_end_ns(config);
     let held = config.write_buffer.filter(|_| config.finish.is_buffered());
+    // Pieces of the transfers of a device write take turns, which is not expected.
+    if config.media.details.transfer_unit_bytes.is_some() {
+        return Ok(Verdict::Skipped);
+    }
+    // A smaller buffer does not keep all dies busy.
+    let row = u64::from(profile.derived.planes_per_zone * config.geometry.page_bytes);
+    if held.is_some_and(|buffer| buffer.size_bytes < 2 * row) {
+        return Ok(Verdict::Skipped);
+    }
     let (share, more) = match held {
         Some(buffer) => {
             let rate = profile.derived.figures.zone_write_bytes_per_s.per_s.max(1);
@@ -220,10 +227,18 @@ fn one_reset(draw: &mut Draw, case: &mut Case) {
     plain(case);
     let mut job = JobText::new(
         "reset",
-        &[("work", "reset"), ("zones", "0..=0"), ("fill", "100%"), ("settle", "1s")],
+        &[
+            ("work", "reset"),
+            ("zones", "0..=0"),
+            ("fill", "100%"),
+            ("settle", "1s"),
+        ],
     );
     if let Ok(profile) = case.drive.profile() {
-        job.set("fill_block", format!("{}B", profile.config.geometry.page_bytes));
+        job.set(
+            "fill_block",
+            format!("{}B", profile.config.geometry.page_bytes),
+        );
     }
     if draw.flag() {
         job.set("fill", format!("{}%", draw.int(1, 10) * 10));
@@ -265,231 +280,20 @@ fn preemptive_alone(case: &Case, runs: &mut Runs) -> Checked {
     whole.drive.unset("reset.max_hold");
     let mut preemptive = whole.clone();
     preemptive.drive.set("reset.preemptive", true);
-    let (whole, preemptive) = (runs.run("whole", &whole)?, runs.run("preemptive", &preemptive)?);
+    let (whole, preemptive) = (
+        runs.run("whole", &whole)?,
+        runs.run("preemptive", &preemptive)?,
+    );
     for metric in ["lat_mean_us", "free_after_mean_us"] {
         let of = |result: &PointResult| result.jobs[0].metrics.get(metric);
         let (Some(whole), Some(preemptive)) = (of(&whole), of(&preemptive)) else {
             continue;
         };
         if preemptive > whole {
-            return unless(Some(format!("{metric}: {whole} whole, {preemptive} preemptive")));
+            return unless(Some(format!(
+                "{metric}: {whole} whole, {preemptive} preemptive"
+            )));
         }
     }
     Ok(Verdict::Holds)
-}
-
-fn one_page(draw: &mut Draw, case: &mut Case) {
-    plain(case);
-    for key in ["front_end.", "write_buffer.", "zones.zrwa."] {
-        case.drive.unset(key);
-    }
-    if case.drive.is("finish.path", "buffer") {
-        case.drive.unset("finish.");
-    }
-    let work = draw.of(&["read", "write"]);
-    let mut job = JobText::new(work, &[("work", work), ("zones", "0..=0"), ("operations", "2")]);
-    if let Ok(profile) = case.drive.profile() {
-        job.set("block", format!("{}B", profile.config.geometry.page_bytes));
-    }
-    case.work = Work::of(vec![job]);
-    if work == "read" {
-        case.drive.unset("data.store");
-        let range = ("full_zones".to_owned(), "0..=0".to_owned());
-        case.work.series.extend([range]);
-    }
-}
-
-fn page_as_expected(case: &Case, runs: &mut Runs) -> Checked {
-    let profile = case.drive.profile()?;
-    let config = &profile.config;
-    let front = &config.front_end;
-    let has_front = front.cores > 0 || front.link_bytes_per_s.is_some();
-    let costs = &front.costs;
-    let delays = [costs.read_latency_ns, costs.write_latency_ns, costs.completion_latency_ns];
-    let page = format!("{}B", config.geometry.page_bytes);
-    let jobs: Vec<&JobText> = case.work.jobs().collect();
-    let [job] = jobs[..] else { return Ok(Verdict::Skipped) };
-    // A zone may end within a page.
-    let capacity = config.zones.capacity_lbas * u64::from(config.lba_bytes);
-    let is_one = job.get("block") == Some(&page) && job.number("queue_depth", 1) == 1;
-    let is_short = job.number("operations", 3) <= 2 && capacity >= 2 * u64::from(config.geometry.page_bytes);
-    let is_bare = is_plain(config) && !has_front && config.write_buffer.is_none();
-    let is_quick = delays.iter().all(|delay| delay.0 == 0) && case.work.host.is_empty();
-    let whole = capacity.is_multiple_of(u64::from(config.geometry.page_bytes));
-    if !(is_one && is_short && is_bare && is_quick && whole) || job.number("threads", 1) > 1 {
-        return Ok(Verdict::Skipped);
-    }
-    let figures = &profile.derived.figures;
-    let expected = match job.work() {
-        "read" => figures.page_read_ns,
-        "write" => figures.page_write_ns,
-        _ => return Ok(Verdict::Skipped),
-    };
-    let result = runs.run("as it is", case)?;
-    let got = mean_us(&result, &job.name)?;
-    ensure((got - expected.0 as f64 / 1e3).abs() < 1e-6, || {
-        format!("it takes {got} us, {expected} expected")
-    })
-}
-
-fn random_reads(draw: &mut Draw, case: &mut Case) {
-    plain(case);
-    case.drive.unset("data.store");
-    case.drive.unset("front_end.max_in_flight");
-    let Ok(profile) = case.drive.profile() else { return };
-    let last = profile.config.zones.count - 1;
-    let planes = u64::from(profile.derived.planes);
-    let mut job = JobText::new("read", &[("work", "read")]);
-    job.set("zones", format!("0..={last}"));
-    job.set("block", format!("{}B", profile.config.lba_bytes));
-    job.set("queue_depth", (planes * draw.of(&[24, 32])).max(64));
-    job.set("operations", planes * 200);
-    case.work = Work::of(vec![job]);
-    let range = ("full_zones".to_owned(), format!("0..={last}"));
-    case.work.series.extend([range]);
-}
-
-fn reads_as_expected(case: &Case, runs: &mut Runs) -> Checked {
-    let profile = case.drive.profile()?;
-    let config = &profile.config;
-    let jobs: Vec<&JobText> = case.work.jobs().collect();
-    let [job] = jobs[..] else { return Ok(Verdict::Skipped) };
-    let lba = format!("{}B", config.lba_bytes);
-    let planes = u64::from(profile.derived.planes);
-    let is_deep = job.number("queue_depth", 1) >= 24 * planes && job.number("operations", 0) >= 200 * planes;
-    let everywhere = format!("0..={}", config.zones.count - 1);
-    let is_all = job.get("zones") == Some(&everywhere)
-        && case.work.series.get("full_zones") == Some(&everywhere);
-    let is_fit = job.work() == "read" && job.get("block") == Some(&lba) && is_deep && is_all;
-    let front = &config.front_end;
-    let limits = front.max_in_flight_bytes.is_some() || front.costs.read_completion_ns.0 > 0 || front.costs.variation_ppm > 0;
-    // Zones that do not fill their last page or row are not everywhere equally.
-    let even = profile.derived.zone_capacity_bytes == profile.derived.zone_flash_bytes
-        && config.zones.count.is_multiple_of(profile.derived.zone_groups);
-    let random = job.get("random") != Some("false");
-    let parts = config.media.details.read_parts.is_some();
-    if !is_fit || !is_plain(config) || limits || !even || !random || parts || !case.work.host.is_empty() {
-        return Ok(Verdict::Skipped);
-    }
-    let result = runs.run("as it is", case)?;
-    let got = result.jobs[0].metrics.get("ops_s").unwrap_or(0.0);
-    let expected = profile.derived.figures.read_iops.per_s as f64;
-    ensure((expected * 0.85..=expected * 1.01 + 1.0).contains(&got), || {
-        format!("{got:.0} reads per second, {expected} expected")
-    })
-}
-
-fn wide_writes(draw: &mut Draw, case: &mut Case) {
-    plain(case);
-    for key in ["front_end.", "write_buffer.", "zones.max_", "zones.zrwa.", "finish.path", "finish.takes_core", "zones.capacity", "zones.stagger"] {
-        case.drive.unset(key);
-    }
-    let Ok(profile) = case.drive.profile() else { return };
-    let groups = profile.derived.zone_groups;
-    let row = profile.derived.planes_per_zone * profile.config.geometry.page_bytes;
-    case.drive.set("zones.size", format!("{}B", profile.derived.zone_flash_bytes));
-    let mut job = JobText::new("write", &[("work", "append"), ("queue_depth", "4")]);
-    job.set("zones", format!("0..={}", groups - 1));
-    job.set("threads", groups);
-    job.set("block", format!("{}B", row * draw.of(&[1, 2])));
-    case.work = Work::of(vec![job]);
-}
-
-fn writes_as_expected(case: &Case, runs: &mut Runs) -> Checked {
-    let profile = case.drive.profile()?;
-    let config = &profile.config;
-    let derived = &profile.derived;
-    let jobs: Vec<&JobText> = case.work.jobs().collect();
-    let [job] = jobs[..] else { return Ok(Verdict::Skipped) };
-    let row = u64::from(derived.planes_per_zone * config.geometry.page_bytes);
-    let block = job.get("block").and_then(|of| parse_size(of).ok()).unwrap_or(0);
-    let all = format!("0..={}", derived.zone_groups - 1);
-    let is_wide = job.work() == "append"
-        && block >= row
-        && block.is_multiple_of(row)
-        && job.number("queue_depth", 1) >= 4
-        && job.number("threads", 1) == u64::from(derived.zone_groups)
-        && job.get("zones") == Some(&all)
-        && job.get("operations").is_none();
-    let is_bare = is_plain(config)
-        && config.write_buffer.is_none()
-        && config.front_end == Profile::parse("", BARE, &[]).map_err(|errors| Refused(errors.to_string()))?.config.front_end
-        && config.zones.stagger == 0;
-    let is_whole = derived.zone_capacity_bytes == derived.zone_flash_bytes;
-    // Enough rows that the first and the last count little.
-    let rows = derived.zone_capacity_bytes / row;
-    if !is_wide || !is_bare || !is_whole || rows < 16 || matches!(config.mapping, MappingConfig::Chunk { .. }) {
-        return Ok(Verdict::Skipped);
-    }
-    let result = runs.run("as it is", case)?;
-    let got = result.jobs[0].metrics.get("mib_s").unwrap_or(0.0) * f64::from(1 << 20);
-    let expected = derived.figures.write_bytes_per_s.per_s as f64;
-    ensure((expected * 0.85..=expected * 1.0001 + 1.0).contains(&got), || {
-        format!("{got:.0} bytes per second, {expected} expected")
-    })
-}
-
-/// A drive of which only the front end is looked at.
-const BARE: &str = "schema = 1\nname = \"bare\"\n[geometry]\nchannels = 1\npages_per_block = 4\n\
-                    page_size = \"4KiB\"\n[zones]\ncount = 1\nsize = \"16KiB\"\n[media]\n\
-                    read = \"1us\"\nprogram = \"1us\"\nerase = \"1us\"\ntransfer = \"0ns\"\n";
-
-fn reads_of_full_zones(draw: &mut Draw, case: &mut Case) {
-    case.drive.unset("data.store");
-    case.drive.unset("slc_cache.");
-    case.drive.unset("zones.max_");
-    if case.drive.is("finish.design", "at-fold") {
-        case.drive.unset("finish.design");
-    }
-    case.drive.namespaces.clear();
-    let Ok(profile) = case.drive.profile() else { return };
-    let config = &profile.config;
-    let mut job = JobText::new("read", &[("work", "read"), ("zones", "0..=1")]);
-    let blocks = draw.of(&[1, 2, 4]) * config.geometry.page_bytes;
-    let most = config.front_end.max_transfer_bytes.unwrap_or(u32::MAX);
-    let capacity = config.zones.capacity_lbas * u64::from(config.lba_bytes);
-    job.set("block", format!("{}B", u64::from(blocks.min(most)).min(capacity)));
-    job.set("queue_depth", draw.of(&[1, 2, 4]));
-    job.set("random", draw.flag());
-    job.set("operations", 60);
-    case.work = Work::of(vec![job]);
-    case.work.series.insert("full_zones".to_owned(), "0..=1".to_owned());
-}
-
-fn declared_is_written(case: &Case, runs: &mut Runs) -> Checked {
-    let profile = case.drive.profile()?;
-    let config = &profile.config;
-    let jobs: Vec<&JobText> = case.work.jobs().collect();
-    let [job] = jobs[..] else { return Ok(Verdict::Skipped) };
-    let declared = case.work.series.get("full_zones");
-    let is_read = job.work() == "read" && declared.map(String::as_str) == job.get("zones");
-    // An element is chosen when a zone is written, and another when it is declared full.
-    if !is_read || !is_plain(config) || config.mapping.has_elements() || config.allocation.thin {
-        return Ok(Verdict::Skipped);
-    }
-    let mut other = case.clone();
-    other.work.series.remove("full_zones");
-    let mut fill = JobText::new("fill", &[("work", "write")]);
-    fill.set("zones", declared.expect("it was looked at"));
-    let block = config.geometry.page_bytes;
-    fill.set("block", format!("{block}B"));
-    // Reads begin when all is programmed.
-    let mut later = job.clone();
-    later.set("start", "1s");
-    other.work.phases = vec![vec![fill], vec![later]];
-    let (declared, written) = (runs.run("declared", case)?, runs.run("written", &other)?);
-    let of = |result: &PointResult| PointResult {
-        jobs: result.jobs.iter().filter(|of| of.name == job.name).cloned().collect(),
-        took: zonelab_device::Nanos::ZERO,
-        ..result.clone()
-    };
-    let (declared, written) = (of(&declared), of(&written));
-    if !config.places_by_work() {
-        return unless(difference_to_hosts(&declared, &written));
-    }
-    let rate = |result: &PointResult| result.jobs[0].metrics.get("ops_s").unwrap_or(0.0);
-    let (declared, written) = (rate(&declared), rate(&written));
-    ensure((declared / written - 1.0).abs() <= 0.05, || {
-        format!("{declared:.0} reads per second of declared zones, {written:.0} of written ones")
-    })
 }

@@ -1,7 +1,9 @@
 //! The relations, by what they are about.
 
 mod bounds;
+mod expected;
 mod idle;
+mod more;
 mod places;
 mod text;
 mod times;
@@ -17,7 +19,9 @@ pub const ALL: &[&[Relation]] = &[
     times::ALL,
     places::ALL,
     idle::ALL,
+    expected::ALL,
     bounds::ALL,
+    more::ALL,
     ways::ALL,
 ];
 

@@ -43,7 +43,7 @@ pub(super) const ALL: &[Relation] = &[
         says: "where nothing is reset, a zone that gets its flash at the first write is as fast as \
                one that always had it",
         bound: Bound::Exact,
-        shape: any,
+        shape: lazy_without_resets,
         check: lazy_is_direct,
     },
 ];
@@ -62,8 +62,12 @@ fn roomy(_: &mut Draw, case: &mut Case) {
 /// Ranges of zones moved up by so many.
 fn moved(ranges: &str, by: u64) -> Option<String> {
     if let Some(list) = ranges.strip_prefix('[').and_then(|of| of.strip_suffix(']')) {
-        let each = list.split(',').map(|one| moved(one.trim().trim_matches('"'), by));
-        let each: Option<Vec<String>> = each.map(|one| one.map(|one| format!("\"{one}\""))).collect();
+        let each = list
+            .split(',')
+            .map(|one| moved(one.trim().trim_matches('"'), by));
+        let each: Option<Vec<String>> = each
+            .map(|one| one.map(|one| format!("\"{one}\"")))
+            .collect();
         return each.map(|each| format!("[{}]", each.join(", ")));
     }
     let (first, last) = ranges.split_once("..=")?;
@@ -88,7 +92,8 @@ fn zones_moved(case: &Case, runs: &mut Runs) -> Checked {
     let turn = width / gcd(width, u64::from(config.zones.stagger));
     let by = u64::from(profile.derived.zone_groups) * turn;
     let mut base = case.clone();
-    base.drive.set("zones.count", u64::from(config.zones.count) + by);
+    base.drive
+        .set("zones.count", u64::from(config.zones.count) + by);
     let mut other = base.clone();
     let move_up = |keys: &mut Keys, key: &str| -> Option<()> {
         if let Some(ranges) = keys.get_mut(key) {
@@ -100,7 +105,10 @@ fn zones_moved(case: &Case, runs: &mut Runs) -> Checked {
     for job in other.work.jobs_mut() {
         all = all.and(move_up(&mut job.keys, "zones"));
     }
-    if all.and(move_up(&mut other.work.series, "full_zones")).is_none() {
+    if all
+        .and(move_up(&mut other.work.series, "full_zones"))
+        .is_none()
+    {
         return Ok(Verdict::Skipped);
     }
     let (here, there) = (runs.run("here", &base)?, runs.run("there", &other)?);
@@ -144,12 +152,15 @@ fn planes_for_dies(case: &Case, runs: &mut Runs) -> Checked {
         ..
     } = &profile.config;
     let is_chunk = matches!(profile.config.mapping, MappingConfig::Chunk { .. });
-    let is_same = media.planes == PlaneMode::Independent && zones.stripe == StripeOrder::ChannelFirst;
+    let is_same =
+        media.planes == PlaneMode::Independent && zones.stripe == StripeOrder::ChannelFirst;
     if geometry.planes == 1 || !is_same || is_chunk {
         return Ok(Verdict::Skipped);
     }
     let mut other = case.clone();
-    other.drive.set("geometry.dies", geometry.dies * geometry.planes);
+    other
+        .drive
+        .set("geometry.dies", geometry.dies * geometry.planes);
     other.drive.set("geometry.planes", 1);
     let (planes, dies) = (runs.run("as it is", case)?, runs.run("as dies", &other)?);
     unless(difference_to_hosts(&planes, &dies))
@@ -191,9 +202,15 @@ fn rows_together(draw: &mut Draw, case: &mut Case) {
     let block = row * config.geometry.pages_per_block;
     let luns = config.geometry.luns();
     let rows = draw.int(1, 2);
-    drive.set("zones.size", format!("{}B", u64::from(block) * u64::from(luns) * rows));
+    drive.set(
+        "zones.size",
+        format!("{}B", u64::from(block) * u64::from(luns) * rows),
+    );
     if config.write_buffer.is_some() {
-        drive.set("write_buffer.size", format!("{}B", u64::from(row) * draw.int(1, 8)));
+        drive.set(
+            "write_buffer.size",
+            format!("{}B", u64::from(row) * draw.int(1, 8)),
+        );
     }
     case.work = crate::work::work(draw, &case.drive);
     for job in case.work.jobs_mut() {
@@ -223,9 +240,15 @@ fn wide_page(case: &Case, runs: &mut Runs) -> Checked {
         && geometry.planes > 1;
     let is_whole = (zones.capacity_lbas * u64::from(*lba_bytes)).is_multiple_of(u64::from(row));
     let rows_only = case.work.jobs().all(|job| {
-        let block = job.get("block").is_none_or(|block| block == format!("{row}B"));
-        let fill = job.get("fill_block").is_none_or(|block| block == format!("{row}B"));
-        let part = job.get("fill").is_none_or(|fill| matches!(fill, "50%" | "100%" | "0B"));
+        let block = job
+            .get("block")
+            .is_none_or(|block| block == format!("{row}B"));
+        let fill = job
+            .get("fill_block")
+            .is_none_or(|block| block == format!("{row}B"));
+        let part = job
+            .get("fill")
+            .is_none_or(|fill| matches!(fill, "50%" | "100%" | "0B"));
         block && fill && part
     });
     let is_plain = profile.config.slc_cache.is_none()
@@ -248,14 +271,38 @@ fn wide_page(case: &Case, runs: &mut Runs) -> Checked {
     unless(difference_to_hosts(&planes, &page))
 }
 
+/// Zones that get their flash late, and keep it.
+fn lazy_without_resets(draw: &mut Draw, case: &mut Case) {
+    if draw.flag() {
+        case.drive.unset("mapping.");
+        case.drive.unset("finish.extent");
+        case.drive.unset("reset.thresholds.");
+        if case.drive.is("reset.erase_at", "thresholds") {
+            case.drive.unset("reset.erase_at");
+        }
+        case.drive.set("mapping.design", "lazy");
+        case.drive.unset("zones.stagger");
+    }
+    for phase in &mut case.work.phases {
+        phase.retain(|job| !matches!(job.work(), "reset" | "open" | "close"));
+    }
+    case.work.phases.retain(|phase| !phase.is_empty());
+    for job in case.work.jobs_mut() {
+        job.keys.remove("repeat");
+    }
+}
+
 fn lazy_is_direct(case: &Case, runs: &mut Runs) -> Checked {
     let profile = case.drive.profile()?;
     let config = &profile.config;
-    let resets = ["reset", "open", "close"].into_iter().any(|work| case.work.has(work));
+    let resets = ["reset", "open", "close"]
+        .into_iter()
+        .any(|work| case.work.has(work));
     let states = |key: &str| case.drive.get(key).is_some();
     let is_lazy = matches!(config.mapping, MappingConfig::Lazy { .. });
     let decides = states("mapping.allocation") || states("reset.thresholds.free_zones");
-    let moves = config.zones.stagger > 0 || resets || case.work.states("repeat");
+    let has_log = case.work.states("blocks");
+    let moves = config.zones.stagger > 0 || resets || has_log || case.work.states("repeat");
     if !is_lazy || decides || moves || case.drive.is("reset.erase_at", "thresholds") {
         return Ok(Verdict::Skipped);
     }

@@ -87,7 +87,9 @@ fn is_same(a: &str, b: &str) -> bool {
     let list = |text: &str| text.starts_with('[').then(|| text.replace([' ', '"'], ""));
     if let (Some(a), Some(b)) = (list(a), list(b)) {
         let parts = a.trim_matches(['[', ']']).split(',');
-        return parts.zip(b.trim_matches(['[', ']']).split(',')).all(|(a, b)| is_same(a, b));
+        return parts
+            .zip(b.trim_matches(['[', ']']).split(','))
+            .all(|(a, b)| is_same(a, b));
     }
     fn both<T: PartialEq, E>(read: impl Fn(&str) -> Result<T, E>, a: &str, b: &str) -> bool {
         matches!((read(a), read(b)), (Ok(a), Ok(b)) if a == b)

@@ -70,7 +70,11 @@ fn dilated(value: &str) -> Option<String> {
             .collect();
         return times.map(|times| format!("[{}]", times.join(", ")));
     }
-    let rate = || parse_rate(value).ok().map(|rate| format!("{}B/s", rate / 2));
+    let rate = || {
+        parse_rate(value)
+            .ok()
+            .map(|rate| format!("{}B/s", rate / 2))
+    };
     time(value).or_else(rate)
 }
 
@@ -143,7 +147,9 @@ fn start_later(case: &Case, runs: &mut Runs) -> Checked {
     }
     let mut other = case.clone();
     for job in other.work.jobs_mut() {
-        let own = job.get("start").and_then(|start| parse_duration(start).ok());
+        let own = job
+            .get("start")
+            .and_then(|start| parse_duration(start).ok());
         job.set("start", format!("{}ns", own.unwrap_or(0) + LATER_NS));
     }
     let (now, mut later) = (runs.run("as it is", case)?, runs.run("later", &other)?);
@@ -175,7 +181,12 @@ fn slower_parts(case: &Case, runs: &mut Runs) -> Checked {
     let profile = case.drive.profile()?;
     let base = runs.run("as it is", case)?;
     let stated = DriveText::of_toml(&to_toml(&profile.config));
-    for key in ["media.program", "media.erase", "media.transfer", "media.read"] {
+    for key in [
+        "media.program",
+        "media.erase",
+        "media.transfer",
+        "media.read",
+    ] {
         let Some(ns) = stated.get(key).and_then(|text| parse_duration(text).ok()) else {
             continue;
         };
@@ -184,7 +195,10 @@ fn slower_parts(case: &Case, runs: &mut Runs) -> Checked {
         let slower = runs.run("slower", &other)?;
         let (a, b) = (base.took.0 as f64, slower.took.0 as f64);
         let verdict = ensure(b >= a * 0.95, || {
-            format!("with a longer {key} it takes {} instead of {}", slower.took, base.took)
+            format!(
+                "with a longer {key} it takes {} instead of {}",
+                slower.took, base.took
+            )
         })?;
         if verdict != Verdict::Holds {
             return Ok(verdict);
