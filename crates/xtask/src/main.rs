@@ -15,6 +15,7 @@ mod nightly;
 mod package;
 mod playground;
 mod python;
+mod relations;
 mod release;
 mod soak;
 mod steps;
@@ -49,7 +50,10 @@ Chores of the zonelab workspace.
   cargo xtask nightly [--seed N] [--again] [JOB ...]
       Runs the whole form of everything whose small form the tiers have, and writes one page of
       results, target/nightly/nightly.md. What passed at this commit is not run again but with
-      --again. Jobs: deny, tests, verdicts, guests, chaos, fits, fuzz.
+      --again. Jobs: deny, tests, verdicts, guests, chaos, fits, relations, fuzz.
+  cargo xtask relations [--seed N] [--runs N] [--only RELATION]... [--most N] [--list]
+      Holds random drives against relations that need no oracle. What does not hold is reduced,
+      and printed with the command that replays it; --most: so many cases of each relation.
   cargo xtask soak [--runs N] [--seed N]
       Runs the targets `drive`, `system`, `faults`, `snapshot` and `store` over ten
       million inputs, optimised, with all assertions, on all cores.
@@ -110,6 +114,7 @@ fn main() -> ExitCode {
         Some("semver") => tools::semver(&args[1..]),
         Some("dist") => dist::chore(&args[1..]),
         Some("release") => release::chore(&args[1..]),
+        Some("relations") => relations::chore(&args[1..]),
         Some("soak") => soak::chore(&args[1..]),
         Some("help" | "--help" | "-h") => {
             println!("{HELP}");

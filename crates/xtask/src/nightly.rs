@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::steps::{self, Policy, Step};
 use crate::tiers::{FULL, is_ci};
-use crate::{USAGE, chaos, fuzz, guest, made, root, tools, verdicts};
+use crate::{USAGE, chaos, fuzz, guest, made, relations, root, tools, verdicts};
 
 /// A part of a night.
 struct Job {
@@ -33,7 +33,7 @@ struct Night {
     only: Vec<String>,
 }
 
-const JOBS: [Job; 7] = [
+const JOBS: [Job; 8] = [
     Job {
         name: "deny",
         what: "licences, advisories, bans and sources of what we depend on",
@@ -71,6 +71,12 @@ const JOBS: [Job; 7] = [
         run: |night| steps::run(vec![fits(night.seed)], Policy::STRICT),
     },
     Job {
+        name: "relations",
+        what: "relations that need no oracle, over 50,000 random drives, on new seeds",
+        hours: 1.0,
+        run: |night| relations::night(night.seed),
+    },
+    Job {
         name: "fuzz",
         what: "every fuzz target for two minutes, on new seeds",
         hours: 1.0,
@@ -87,7 +93,7 @@ const LONGER: [(&str, &str); 5] = [
     ("ZONELAB_POWER_CUTS", "100000"),
 ];
 /// Variables that hold the first seed of randomised tests.
-const SEEDS: [&str; 7] = [
+const SEEDS: [&str; 8] = [
     "PROPTEST_RNG_SEED",
     "ZONELAB_FTL_SEED",
     "ZONELAB_KILL_SEED",
@@ -95,6 +101,7 @@ const SEEDS: [&str; 7] = [
     "ZONELAB_LIMIT_SEED",
     "ZONELAB_FIO_SEED",
     "ZONELAB_HOSTILE_SEED",
+    "ZONELAB_RELATIONS_SEED",
 ];
 /// Seconds that each fuzz target gets.
 const FUZZ_SECONDS: u32 = 120;

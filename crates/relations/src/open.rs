@@ -1,0 +1,45 @@
+//! Cases in which a relation is known not to hold, each with its reason.
+
+use crate::case::Case;
+
+/// Cases in which a relation need not hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Open {
+    /// The relation.
+    pub relation: &'static str,
+    /// Which cases these are, and why.
+    pub why: &'static str,
+    /// Whether a case is one of them.
+    pub covers: fn(&Case) -> bool,
+}
+
+/// All of them: as few as can be.
+pub const OPEN: &[Open] = &[
+    Open {
+        relation: "reads-as-expected",
+        why: "`media.page_register = \"hold\"` with `channel_arbitration = \"arrival\"`: a die keeps \
+              its page until transfers are over whose places in line are before its own, and whose \
+              dies still read; up to 63 % fewer",
+        covers: |case| {
+            let drive = &case.drive;
+            drive.is("media.page_register", "hold")
+                && drive.is("media.channel_arbitration", "arrival")
+        },
+    },
+    Open {
+        relation: "busy-is-elapsed",
+        why: "with a write buffer, or resets that are asynchronous: the time of an operation counts \
+              when a die has it ahead of it, and a run ends with its last completion",
+        covers: |case| {
+            let drive = &case.drive;
+            drive.is("write_buffer.mode", "write-back") || drive.is("reset.timing", "asynchronous")
+        },
+    },
+];
+
+/// Whether it is known that a relation does not hold for a case.
+#[must_use]
+pub fn is_open(relation: &str, case: &Case) -> bool {
+    let mut all = OPEN.iter().filter(|open| open.relation == relation);
+    all.any(|open| (open.covers)(case))
+}
