@@ -8,7 +8,7 @@ use zonelab_device::QueueId;
 use crate::FtlError;
 use crate::blocks::{DataZone, MapChange};
 use crate::changes::{Changes, Lane};
-use crate::durable::{Durable, OF_A_LAYER, active_needed};
+use crate::durable::Durable;
 use crate::epochs::Epochs;
 use crate::frontier::{Frontier, Writer};
 use crate::map::ForwardMap;
@@ -124,7 +124,6 @@ impl Core {
         map: ForwardMap,
     ) -> Result<Self, FtlError> {
         let generations = settings.generations;
-        let needed = active_needed(generations);
         let most = MOST_GENERATIONS.min((shape.reserved_zones - 1).saturating_sub(KEPT_FREE));
         if !(1..=most).contains(&generations) {
             return Err(FtlError::setting(
@@ -133,14 +132,8 @@ impl Core {
                 format!("1 to {most} with {} reserved zones", shape.reserved_zones),
             ));
         }
+        settings.check_active(limit)?;
         let limit = limit.unwrap_or(u32::MAX);
-        if limit < needed {
-            return Err(FtlError::TooFewActive {
-                limit,
-                needed,
-                what: OF_A_LAYER,
-            });
-        }
         let most = shape.reserved_zones - 1;
         let collect_below = settings
             .collect_below

@@ -2,6 +2,7 @@
 
 use zonelab_device::NamespaceId;
 
+use crate::durable::Durable;
 use crate::error::FtlError;
 use crate::victims::{OwnVictims, Policy};
 
@@ -84,6 +85,25 @@ impl Default for FtlSettings {
             map_share: None,
             keeps_data: true,
             seed: 1,
+        }
+    }
+}
+
+impl FtlSettings {
+    /// Whether a drive with this limit of active zones has as many as the layer needs: those of
+    /// metadata, a zone of each generation, one that gets its footer, and a program's.
+    ///
+    /// # Errors
+    /// It has fewer: [`FtlError::TooFewActive`].
+    pub fn check_active(&self, limit: Option<u32>) -> Result<(), FtlError> {
+        let needed = Durable::ACTIVE_ZONES + self.generations + 2;
+        match limit {
+            Some(limit) if limit < needed => Err(FtlError::TooFewActive {
+                limit,
+                needed,
+                what: "metadata, a program and the collector",
+            }),
+            _ => Ok(()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::json;
 use zonelab_config::units::fmt_size;
 use zonelab_ftl::media::{Media, Zone, ZoneUse};
-use zonelab_ftl::{Durable, FormatSettings, Shape};
+use zonelab_ftl::{Durable, FormatSettings, FtlSettings, Shape};
 use zonelab_lab::device::ReportedZone;
 use zonelab_nvme::zns::ZoneState;
 
@@ -60,6 +60,11 @@ fn run(ground: &mut Ground, args: &FormatArgs) -> Result<Said, Failure> {
     };
     let shape = Shape::new(ground.info(), &settings);
     let shape = shape.map_err(|error| failure(&ground.name, &error))?;
+    // What could not be used afterwards is not emptied.
+    let namespace = ground.info().namespace(ground.nsid);
+    let limit = namespace.and_then(|of| of.zoned.as_ref()?.max_active);
+    let usable = FtlSettings::default().check_active(limit);
+    usable.map_err(|error| failure(&ground.name, &error))?;
     may_destroy(ground, &shape, args.overwrite)?;
     let uuid = settings.uuid;
     let shape = ground.ask(async move |io| Durable::format(&io, &settings, true).await)?;

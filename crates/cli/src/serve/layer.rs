@@ -97,11 +97,16 @@ impl LayerArgs {
             ));
         }
         let nsid = self.namespace(profile, drive.drive().info())?;
+        let settings = self.settings(nsid)?;
+        // What could not be used afterwards is not emptied.
+        let namespace = drive.drive().info().namespace(nsid);
+        let limit = namespace.and_then(|of| of.zoned.as_ref()?.max_active);
+        let usable = settings.mount.check_active(limit);
+        usable.map_err(|error| refusal(profile, &error))?;
         if self.ftl_format {
             // Whoever asks for it has said that what is there may be lost.
             namespace::may_lose(profile, loss(drive.drive(), nsid), true)?;
         }
-        let settings = self.settings(nsid)?;
         let mut layer =
             FtlLayer::start(drive, settings).map_err(|error| refusal(profile, &error))?;
         if let Some(path) = &self.ftl_log {

@@ -196,14 +196,14 @@ fn what_makes_no_sense_is_refused_with_its_exit_code() {
             "sample = \"gird\"",
             &[],
             3,
-            "s.toml:6: sample: ",
+            "s.toml:5: sample: ",
         ),
         (
             "sample = \"grid\"",
             "smaple = \"grid\"",
             &[],
             3,
-            "s.toml:6: smaple: unknown key `smaple`; did you mean `sample`?",
+            "s.toml:5: smaple: unknown key `smaple`; did you mean `sample`?",
         ),
         (
             "finish-and-reset.toml\"",

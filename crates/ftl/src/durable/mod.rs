@@ -34,7 +34,7 @@ use crate::error::FtlError;
 use crate::format::anchor::{DEAD_ZONES, Position};
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone};
-use crate::settings::{FormatSettings, FtlSettings};
+use crate::settings::FormatSettings;
 use crate::shape::{ImageSlot, Shape};
 use crate::turns::Turns;
 use zonelab_host::notify::Notify;
@@ -167,8 +167,7 @@ impl Durable {
     ) -> Result<Shape, FtlError> {
         let shape = Shape::new(io.info(), settings)?;
         let media = Media::new(io, Rc::new(shape.clone()), keeps_data);
-        // What could not be used is not formatted either.
-        check_active(io, settings.nsid, Some(FtlSettings::default().generations))?;
+        check_active(io, settings.nsid)?;
         let reported = media.report().await?;
         if let Some(zone) = shape
             .anchor()
@@ -200,7 +199,7 @@ impl Durable {
     /// formatted; metadata are damaged; the drive allows too few active zones; or a
     /// command failed.
     pub async fn open(io: &Io, nsid: NamespaceId) -> Result<(Self, ForwardMap), FtlError> {
-        check_active(io, nsid, None)?;
+        check_active(io, nsid)?;
         mount::open(io, nsid).await
     }
 
@@ -214,7 +213,7 @@ impl Durable {
         nsid: NamespaceId,
         share: f64,
     ) -> Result<(Self, ForwardMap, Census), FtlError> {
-        check_active(io, nsid, None)?;
+        check_active(io, nsid)?;
         mount::open_in_segments(io, nsid, share).await
     }
 
@@ -224,7 +223,7 @@ impl Durable {
     /// # Errors
     /// As [`Self::format`].
     pub async fn open_blank(io: &Io, shape: Shape) -> Result<Self, FtlError> {
-        check_active(io, shape.nsid, None)?;
+        check_active(io, shape.nsid)?;
         let media = Media::new(io, Rc::new(shape), false);
         let metadata = 0..media.shape().first_data_zone();
         let reported = media.report().await?;
@@ -455,33 +454,19 @@ impl Inner {
     }
 }
 
-/// Active zones that a layer with so many generations of moved blocks needs: those of metadata,
-/// a zone of each generation, one that gets its footer, and a program's.
-pub(crate) const fn active_needed(generations: u32) -> u32 {
-    Durable::ACTIVE_ZONES + generations + 2
-}
-
-/// Whether the drive lets metadata have their zones active, and a layer with so many
-/// generations of moved blocks its own.
-fn check_active(io: &Io, nsid: NamespaceId, generations: Option<u32>) -> Result<(), FtlError> {
+/// Whether the drive lets metadata have their zones active.
+fn check_active(io: &Io, nsid: NamespaceId) -> Result<(), FtlError> {
     let namespace = io.info().namespace(nsid);
     let zoned = namespace.and_then(|namespace| namespace.zoned.as_ref());
     let Some(limit) = zoned.and_then(|zoned| zoned.max_active) else {
         return Ok(());
     };
-    let (needed, what) = match generations {
-        None => (Durable::ACTIVE_ZONES, "metadata"),
-        Some(generations) => (active_needed(generations), OF_A_LAYER),
-    };
-    if limit < needed {
+    if limit < Durable::ACTIVE_ZONES {
         return Err(FtlError::TooFewActive {
             limit,
-            needed,
-            what,
+            needed: Durable::ACTIVE_ZONES,
+            what: "metadata",
         });
     }
     Ok(())
 }
-
-/// Who needs active zones.
-pub(crate) const OF_A_LAYER: &str = "metadata, a program and the collector";

@@ -92,7 +92,7 @@ pub struct Repair {
 /// No anchor is left, a block of the map is damaged in both images, what was formatted does
 /// not fit the namespace, or a command failed.
 pub async fn repair(io: &Io, nsid: NamespaceId, writes: bool) -> Result<Repair, FtlError> {
-    check_active(io, nsid, None)?;
+    check_active(io, nsid)?;
     let namespace = Shape::of_namespace(io.info(), nsid)?;
     Media::new(io, Rc::new(namespace), true).flush().await?;
     let damage = match Durable::look(io, nsid).await {

@@ -297,6 +297,8 @@ pub struct Recorder {
     started: Nanos,
     from: Nanos,
     is_finished: bool,
+    /// When the latest operation that counts completed.
+    last: Nanos,
     /// Operations that succeeded by kind, in the order of [`OpKind::ALL`], if
     /// directions are recorded.
     pub counts: [u64; OpKind::ALL.len()],
@@ -334,6 +336,7 @@ impl Recorder {
             started: Nanos::ZERO,
             from: Nanos::ZERO,
             is_finished: false,
+            last: Nanos::ZERO,
             counts: [0; OpKind::ALL.len()],
             stats: JobStats::new(Intervals::DEFAULT_LENGTH),
             first_writes: Latency::new(),
@@ -401,6 +404,11 @@ impl Recorder {
         at >= self.from && !self.is_finished
     }
 
+    /// When the latest operation that counts completed; zero: none has.
+    pub(super) const fn last(&self) -> Nanos {
+        self.last
+    }
+
     /// Whether submission and completion are told apart.
     #[inline]
     pub(super) const fn splits_latency(&self) -> bool {
@@ -413,6 +421,7 @@ impl Recorder {
         if !self.measures(done.completed) {
             return;
         }
+        self.last = done.completed;
         if self.recording.kinds {
             let latency = done.completed.saturating_sub(done.decided);
             self.stats.record(

@@ -240,8 +240,8 @@ fn a_runtime_ends_with_what_is_in_flight() {
     assert_eq!(end, MS(12));
     assert_eq!(
         result.recorder.stats.run_time(),
-        Some(MS(10)),
-        "measured until the deadline"
+        Some(MS(12)),
+        "what was in flight counts, and so does its time"
     );
     assert_eq!(result.ended, MS(12));
 }

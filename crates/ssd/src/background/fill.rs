@@ -216,8 +216,9 @@ impl Background {
 /// the flash, whose rest comes first, so that the writes behind it have whole operations.
 fn whole_operations(layout: &Layout, first: u32, most: u32) -> u32 {
     let whole = layout.operation_pages() * layout.page_lbas();
-    match most.is_multiple_of(whole) {
-        true => most - first % whole,
+    let part = whole.min(most);
+    match whole.max(most).is_multiple_of(part) {
+        true => most - first % part,
         // Then they have no whole operations anyway.
         false => most,
     }

@@ -580,8 +580,7 @@ impl Job for WorkloadJob {
         if self.stopping {
             if self.spec.ending == Ending::AtDecision {
                 // What completed behind the deadline, and was counted, took its time too.
-                let counted = done.iter().map(|completion| completion.at);
-                let end = counted.fold(self.deadline, Nanos::max);
+                let end = self.deadline.max(self.result.recorder.last());
                 self.close(queue.now().min(end));
             }
             if is_idle && !self.flushes_at_end(queue) {
