@@ -1,6 +1,6 @@
 //! Cases in which a relation is known not to hold, each with its reason.
 
-use crate::case::Case;
+use crate::case::{Case, JobText};
 
 /// Cases in which a relation need not hold.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,37 @@ pub const OPEN: &[Open] = &[
         covers: |case| {
             let drive = &case.drive;
             drive.is("write_buffer.mode", "write-back") || drive.is("reset.timing", "asynchronous")
+        },
+    },
+    Open {
+        relation: "finish-is-monotone",
+        why: "`media.planes = \"single\"` with `zones.stripe = \"plane-first\"`: device writes of the \
+              fill that begin within a die go to two dies, and others to one, which is twice as long",
+        covers: |case| {
+            case.drive.is("media.planes", "single") && case.drive.is("zones.stripe", "plane-first")
+        },
+    },
+    Open {
+        relation: "declared-is-written",
+        why: "writes choose their dies (`write_buffer.placement = \"least-work\"`), and zones that are \
+              declared full have theirs in order: up to 28 % slower",
+        covers: |case| case.drive.is("write_buffer.mode", "write-back"),
+    },
+    Open {
+        relation: "endless-drain",
+        why: "an SLC cache: units that leave the buffer a nanosecond apart find its blocks in another \
+              order; by 0.2 %",
+        covers: |case| case.drive.get("slc_cache.mode").is_some(),
+    },
+    Open {
+        relation: "over-pcie",
+        why: "several threads: what they hand over at one time reaches the drive in another order; a \
+              run of few commands may take 6 % longer or shorter",
+        covers: |case| {
+            let several = |phase: &Vec<JobText>| {
+                phase.len() > 1 || phase.iter().any(|job| job.number("threads", 1) > 1)
+            };
+            case.work.phases.iter().any(several)
         },
     },
 ];
