@@ -158,8 +158,8 @@ impl Life {
 
     /// What was durable before the image of that checkpoint was begun.
     fn floor_before(&self, checkpoint: u64) -> Option<&[u32]> {
-        let before = self.floors.iter().filter(|(at, _)| *at < checkpoint);
-        before.last().map(|(_, floors)| &floors[..])
+        let mut before = self.floors.iter().filter(|(at, _)| *at < checkpoint);
+        before.next_back().map(|(_, floors)| &floors[..])
     }
 
     /// The logical blocks that journal blocks from `first` on changed.
