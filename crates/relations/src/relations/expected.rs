@@ -225,9 +225,10 @@ fn writes_as_expected(case: &Case, runs: &mut Runs) -> Checked {
         && job.number("threads", 1) == u64::from(derived.zone_groups)
         && job.get("zones") == Some(&all)
         && job.get("operations").is_none();
+    let bare = Profile::parse("", BARE, &[]).map_err(|errors| Refused(errors.to_string()))?;
     let is_bare = is_plain(config)
         && config.write_buffer.is_none()
-        && config.front_end == Profile::parse("", BARE, &[]).map_err(|errors| Refused(errors.to_string()))?.config.front_end
+        && config.front_end == bare.config.front_end
         // Pieces of all pages that wait take turns, so that programs begin together and late.
         && config.media.details.transfer_unit_bytes.is_none()
         && config.zones.stagger == 0;
