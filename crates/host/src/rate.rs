@@ -26,9 +26,9 @@ const SECOND: NonZeroU64 = NonZeroU64::new(1_000_000_000).expect("not zero");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     unit: Unit,
-    /// So many units ...
+    /// Units that are let through in each span of time.
     amount: NonZeroU64,
-    /// ... in so many nanoseconds.
+    /// Length of that span.
     per_ns: NonZeroU64,
 }
 
@@ -143,9 +143,9 @@ pub struct Limiter {
     counting: Counting,
     /// Where the line starts; unknown until the first operation.
     start: Option<Nanos>,
-    /// The time that everything counted so far takes at the limit ...
+    /// Time that everything counted so far takes at the limit, in whole nanoseconds.
     due_ns: u64,
-    /// ... and the fraction of a nanosecond beyond it, in `1 / limit.amount`.
+    /// Fraction of a nanosecond beyond [`Self::due_ns`], in `1 / limit.amount`.
     fraction: u64,
     ready: Nanos,
 }

@@ -19,9 +19,9 @@ pub struct HostCosts {
     pub turn_ns: Nanos,
     /// Mean of an exponentially distributed addition to submissions and completions.
     pub jitter_ns: Nanos,
-    /// One submission or completion in so many ...
+    /// One submission or completion in so many finds its core taken away.
     pub hiccup_one_in: u64,
-    /// ... finds its core taken away, for an exponentially distributed time of this mean.
+    /// Mean of the exponentially distributed time for which the core is taken away.
     pub hiccup_ns: Nanos,
 }
 

@@ -56,9 +56,9 @@ pub(crate) struct Background {
     yielding: Vec<u32>,
     /// Fills that have not ended.
     fills: u32,
-    /// The bookkeeping that goes on, ...
+    /// Task of the bookkeeping that goes on.
     updating: Option<u32>,
-    /// ... and those that wait for it, in order.
+    /// Tasks of bookkeeping that waits for its turn, in order.
     updates_waiting: VecDeque<u32>,
     /// Erasure by thresholds, if that is the design.
     preemptive: Option<Box<Preemptive>>,

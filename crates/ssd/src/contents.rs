@@ -34,9 +34,9 @@ pub struct ZoneRecord {
     pub state: ZoneState,
     /// Blocks that the host wrote, from the start of the zone.
     pub host_lbas: u64,
-    /// It was finished before it was written to its capacity ...
+    /// It was finished before it was written to its capacity.
     pub is_finished: bool,
-    /// ... by the controller (Zone Finished by Controller).
+    /// The controller finished it (Zone Finished by Controller).
     pub by_controller: bool,
     /// The block behind the last that was written to its random write area, if
     /// it has one.

@@ -41,9 +41,9 @@ struct PhysicalZone {
     programmed_pages: u32,
     /// Pages before this one are on blocks that are known to be programmed.
     known_pages: u32,
-    /// Stale blocks lie in places from this one ...
+    /// First place with stale blocks.
     stale_first: u32,
-    /// ... to before this one.
+    /// Place behind the last with stale blocks.
     stale_end: u32,
     /// Erasures of the background that are not over.
     erasures: u32,

@@ -172,8 +172,8 @@ impl Left {
         let namespace = Shape::of_namespace(io.info(), nsid)?;
         let media = Media::new(io, Rc::new(namespace.clone()), true);
         let reported = media.report().await?;
-        let anchors = survey::anchors(&media, &reported).await?;
-        let Some((anchor_zone, raw)) = anchors.newest else {
+        let newest = survey::newest_anchor(&media, &reported).await?;
+        let Some((anchor_zone, raw)) = newest else {
             return Err(beyond(&media, (0, 0), "no anchor is whole"));
         };
         let Some((anchor, shape)) = raw.on(&namespace)? else {
@@ -183,8 +183,8 @@ impl Left {
         let mut read = BlocksRead::default();
         let is_anchor_lost = newest_anchor(&media, &reported, &mut read).await.is_err();
         let media = Media::new(io, Rc::new(shape), true);
-        let (a, _) = survey::images(&media, raw.uuid, &reported, ImageSlot::A).await?;
-        let (b, _) = survey::images(&media, raw.uuid, &reported, ImageSlot::B).await?;
+        let a = survey::images(&media, raw.uuid, &reported, ImageSlot::A).await?;
+        let b = survey::images(&media, raw.uuid, &reported, ImageSlot::B).await?;
         let journal = survey::journal(&media, raw.uuid, &reported).await?;
         Ok(Self {
             journal: Counted::of(journal, &anchor),

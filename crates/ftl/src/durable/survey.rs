@@ -14,39 +14,26 @@ use crate::format::journal::{self, JournalBlock};
 use crate::media::{Media, Zone};
 use crate::shape::{ImageSlot, Shape};
 
-/// The anchors that are whole, and those that are not.
-pub(super) struct Anchors {
-    /// The newest of those that are whole, and its zone.
-    pub(super) newest: Option<(u32, Raw)>,
-    /// Those that are not.
-    pub(super) damaged: Vec<Position>,
-}
-
-/// Reads all blocks of the zones of anchors.
-pub(super) async fn anchors(media: &Media, reported: &[Zone]) -> Result<Anchors, FtlError> {
-    let mut all = Anchors {
-        newest: None,
-        damaged: Vec::new(),
-    };
+/// The newest anchor that is whole, and its zone.
+pub(super) async fn newest_anchor(
+    media: &Media,
+    reported: &[Zone],
+) -> Result<Option<(u32, Raw)>, FtlError> {
+    let mut newest: Option<(u32, Raw)> = None;
     for zone in media.shape().anchor() {
         let written = reported[zone as usize].written;
-        each_block(media, zone, 0..written, |offset, block| {
+        each_block(media, zone, 0..written, |_, block| {
             let found = block.map_or(Ok(Found::Damaged), anchor::decode)?;
-            match found {
-                Found::Foreign => {}
-                Found::Damaged => all.damaged.push(Position { zone, offset }),
-                Found::Valid(raw) => {
-                    let newest = all.newest.as_ref().map(|(_, raw)| raw.sequence());
-                    if newest < Some(raw.sequence()) {
-                        all.newest = Some((zone, raw));
-                    }
-                }
+            if let Found::Valid(raw) = found
+                && newest.as_ref().map(|(_, raw)| raw.sequence()) < Some(raw.sequence())
+            {
+                newest = Some((zone, raw));
             }
             Ok(())
         })
         .await?;
     }
-    Ok(all)
+    Ok(newest)
 }
 
 /// What one slot holds of an image.
@@ -94,34 +81,27 @@ impl Image {
     }
 }
 
-/// The images that a slot holds blocks of, by the numbers of their checkpoints, and how
-/// many blocks it has that are damaged.
+/// The images that a slot holds whole blocks of, by the numbers of their checkpoints.
 pub(super) async fn images(
     media: &Media,
     uuid: u128,
     reported: &[Zone],
     slot: ImageSlot,
-) -> Result<(BTreeMap<u64, Image>, Vec<Position>), FtlError> {
+) -> Result<BTreeMap<u64, Image>, FtlError> {
     let shape = media.shape();
     let mut all: BTreeMap<u64, Image> = BTreeMap::new();
-    let mut damaged = Vec::new();
     for zone in shape.image(slot) {
         let written = reported[zone as usize].written;
-        each_block(media, zone, 0..written, |offset, block| {
+        each_block(media, zone, 0..written, |_, block| {
             let Some(bytes) = block else {
-                damaged.push(Position { zone, offset });
                 return Ok(());
             };
-            match image::decode(shape, uuid, bytes) {
-                Found::Valid(block) if super::image::can_be(shape, &block) => {
-                    let image = all.entry(block.checkpoint).or_default();
-                    image.blocks.insert(block.index, block.words);
-                    return Ok(());
-                }
-                Found::Foreign => {}
-                Found::Valid(_) | Found::Damaged => damaged.push(Position { zone, offset }),
-            }
-            if let Found::Valid(parity) = image::decode_parity(uuid, bytes) {
+            if let Found::Valid(block) = image::decode(shape, uuid, bytes)
+                && super::image::can_be(shape, &block)
+            {
+                let image = all.entry(block.checkpoint).or_default();
+                image.blocks.insert(block.index, block.words);
+            } else if let Found::Valid(parity) = image::decode_parity(uuid, bytes) {
                 let image = all.entry(parity.checkpoint).or_default();
                 image.parity = Some(parity);
             }
@@ -129,7 +109,7 @@ pub(super) async fn images(
         })
         .await?;
     }
-    Ok((all, damaged))
+    Ok(all)
 }
 
 /// The blocks of the journal that are whole, and the places of those that are not.

@@ -257,9 +257,9 @@ pub enum Pattern {
 /// `zone_reset_frequency`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EarlyReset {
-    /// As long as the zones of the job hold at least so many blocks ...
+    /// Blocks that the zones of the job have to hold for a zone to be reset early.
     pub threshold_lbas: u64,
-    /// ... one write in so many, at least 1, resets the zone that it goes to.
+    /// One write in so many resets the zone that it goes to; at least 1.
     pub every_writes: u64,
 }
 

@@ -67,9 +67,9 @@ enum Part {
     Room(Option<usize>),
     /// A channel or die that somebody else had.
     Contention(Contention),
-    /// Its own flash operations, ...
+    /// Its own flash operations at work.
     Flash,
-    /// ... in line behind each other.
+    /// Its own flash operations waiting for each other.
     OwnLine,
     /// Resources that were held, pauses of a background operation.
     Idle,
@@ -307,9 +307,9 @@ fn buffered(profile: &mut Profile, timeline: &Timeline, command: &CommandRecord)
 /// Busy time of all dies together by cause, as a function of time.
 struct Timeline {
     units: u32,
-    /// Times at which the number of busy dies changes, ...
+    /// Times at which the number of busy dies changes.
     at: Vec<u64>,
-    /// ... busy time until then, and the number of busy dies from then on.
+    /// Busy time until each of these times, and the number of busy dies from then on.
     until: Vec<[(u64, i64); Cause::ALL.len()]>,
 }
 

@@ -15,9 +15,9 @@ use super::solve::{Fitted, Target, improve, judge};
 const READS: [usize; 5] = [CHANNELS, WAYS, PAGE, PARTIAL, CORES];
 /// How many geometries go on after each round, and how many steps each of them is then given.
 const GEOMETRIES: [(usize, u32); 4] = [(usize::MAX, 1), (64, 1), (32, 2), (12, 2)];
-/// Steps of each geometry with every count of cores, ...
+/// Steps of each geometry with every count of cores.
 const CORES_STEPS: u32 = 2;
-/// ... and of those that are left at last, with that count of cores that fits best.
+/// Geometries that are left at last, and their steps with the count of cores that fits best.
 const LAST: [(usize, u32); 1] = [(8, 8)];
 
 /// Designs that differ in what reads see, fitted to `targets`, of probes that read: the best of

@@ -115,10 +115,10 @@ impl Background {
             return;
         }
         let layout = core.flash.layout();
+        // The first row is there whenever another is.
         let has_blocks = |planes: &_| {
-            let rows = 0..end_block.div_ceil(layout.width());
-            rows.into_iter()
-                .any(|row| layout.blocks_of_row(row, *planes, end_block).count() > 0)
+            let mut blocks = layout.blocks_of_row(0, *planes, end_block);
+            blocks.next().is_some()
         };
         let sets: Vec<_> = layout.plane_sets().filter(has_blocks).collect();
         let erasure = self.erasures.insert(Erase {

@@ -35,9 +35,9 @@ pub(super) struct Folding {
     unit_lbas: u64,
     /// The place of the log to look at next.
     cursor: u64,
-    /// Physical zones that were finished and of which something is left, in order, ...
+    /// Physical zones that were finished and of which something is left, in order.
     finished: VecDeque<u32>,
-    /// ... and by physical zone, whether it is among them.
+    /// Whether each physical zone is in [`Self::finished`].
     is_finished: Vec<bool>,
     /// Folds that have not programmed yet, by physical zone.
     lines: Vec<Line>,

@@ -82,11 +82,11 @@ pub enum ResetState {
 /// The design, and the groups.
 #[derive(Clone, Debug)]
 pub(super) struct Preemptive {
-    /// Those of the profile.
+    /// Thresholds of the profile.
     thresholds: Thresholds,
-    /// Who decides, ...
+    /// Rules that decide the state of a group.
     rules: Rules,
-    /// ... and at which events.
+    /// Events at which these rules are asked.
     events: ResetEvents,
     groups: Vec<Group>,
 }
@@ -96,9 +96,9 @@ struct Group {
     state: ResetState,
     /// Commands that read or write its zones.
     pending: u32,
-    /// Those that S2 holds back, in order, ...
+    /// Commands that S2 holds back, in order.
     held: VecDeque<u32>,
-    /// ... and fills.
+    /// Fills that S2 holds back, in order.
     held_fills: VecDeque<u32>,
     /// Erasures that have not ended.
     under_way: u32,

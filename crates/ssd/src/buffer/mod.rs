@@ -63,9 +63,9 @@ pub(crate) struct WriteBuffer {
     head_lbas: u32,
     zones: Vec<ZoneBlocks>,
     programs: Slab<Program>,
-    /// Programs that are not over, ...
+    /// Programs that are not over.
     running: u32,
-    /// ... and those of them with data of the host.
+    /// Programs with data of the host that are not over.
     host_programs: u32,
     /// Programs so far.
     issued: u64,
@@ -77,13 +77,13 @@ pub(crate) struct WriteBuffer {
     turn_lbas: u32,
     /// Bytes per second from the buffer to the dies; `None`: no limit but theirs.
     drain_bytes_per_s: Option<u64>,
-    /// No unit leaves before then: one is on its way, ...
+    /// End of the transfer of the unit that is on its way to a die; no other leaves before.
     drain_free_at: Nanos,
-    /// (that one, as a program)
+    /// Program of the unit that is on its way.
     leaving: u32,
-    /// ... there is a pause, ...
+    /// End of a pause, before which no unit leaves.
     paused_until: Nanos,
-    /// ... or until somebody who waits for the programs that run lets them.
+    /// Drain held until running programs finish.
     is_held: bool,
     /// What is at the dies already, but in none of their registers, is held too.
     holds_media: bool,
@@ -182,9 +182,9 @@ struct Program {
 #[derive(Clone, Copy, Debug)]
 struct Flush {
     request: u32,
-    /// It waits for programs with a number below this one, ...
+    /// It waits for programs with a number below this one.
     before: u64,
-    /// ... of which so many are not over.
+    /// Programs that it waits for and that are not over.
     programs: u32,
 }
 

@@ -39,15 +39,16 @@ pub struct FrontEndConfig {
 /// one that is refused does not cost it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandCosts {
-    /// Per KiB of a read, ...
+    /// Core time per KiB of a read.
     pub read_per_kib_ns: Nanos,
-    /// ... of a write, ...
+    /// Core time per KiB of a write.
     pub write_per_kib_ns: Nanos,
-    /// ... and of an append.
+    /// Core time per KiB of an append.
     pub append_per_kib_ns: Nanos,
-    /// Writes and appends that are not whole units of so many bytes ...
+    /// Unit in bytes of which writes and appends are a whole number, or cost
+    /// [`Self::part_of_unit_ns`] more.
     pub unit_bytes: Option<u32>,
-    /// ... cost this much more.
+    /// Price of a write or append that is not whole units.
     pub part_of_unit_ns: Nanos,
     /// A write or append costs this much more with logical blocks of 512 bytes.
     pub small_blocks_ns: Nanos,
@@ -57,22 +58,22 @@ pub struct CommandCosts {
     pub close_ns: Option<Nanos>,
     /// A write or append that opens its zone costs this much more.
     pub implicit_open_ns: Nanos,
-    /// Time on the way that occupies nothing: of a read, ...
+    /// Time of a read on the way that occupies nothing.
     pub read_latency_ns: Nanos,
-    /// ... a write, ...
+    /// Time of a write on the way that occupies nothing.
     pub write_latency_ns: Nanos,
-    /// ... an append, ...
+    /// Time of an append on the way that occupies nothing.
     pub append_latency_ns: Nanos,
-    /// ... and of everything else.
+    /// Time of all other commands on the way that occupies nothing.
     pub management_latency_ns: Nanos,
     /// Time on the way from the core to the host of what reads, writes and
     /// appends answer.
     pub completion_latency_ns: Nanos,
-    /// Core time when its flash or buffer work is done, before the host is told: of a read, ...
+    /// Core time of a read when its flash work is done, before the host is told.
     pub read_completion_ns: Nanos,
-    /// ... of a write, ...
+    /// Core time of a write when its flash or buffer work is done, before the host is told.
     pub write_completion_ns: Nanos,
-    /// ... and of an append.
+    /// Core time of an append when its flash or buffer work is done, before the host is told.
     pub append_completion_ns: Nanos,
     /// Core times are up to this share more or less, evenly distributed, in
     /// parts per million; at most 1,000,000.

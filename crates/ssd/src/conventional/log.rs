@@ -34,11 +34,11 @@ pub(crate) struct Log {
     places: Vec<u32>,
     /// Unit of the namespace that was written to each place.
     units: Vec<u32>,
-    /// By zone: units written, ...
+    /// Units written to each zone.
     written: Vec<u32>,
-    /// ... and those of them that the table points to.
+    /// Units of each zone that the table points to.
     valid: Vec<u32>,
-    /// ... and the stream that writes or wrote it.
+    /// Stream that writes or wrote each zone.
     writers: Vec<Stream>,
     /// The zone that each stream writes to.
     open: Vec<u32>,

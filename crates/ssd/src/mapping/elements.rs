@@ -51,12 +51,12 @@ pub struct Elements {
     shape: Shape,
     /// Of each group of zones.
     allocators: Vec<Allocator>,
-    /// Elements by group: of group g from `g * group_elements` on. Blocks of each
-    /// that are to be erased, ...
+    /// Blocks of each element that are to be erased. Elements stand by group, here and in
+    /// the two tables that follow: those of group g from `g * group_elements` on.
     stale_left: Vec<u32>,
-    /// ... erasures that have it, ...
+    /// Erasures under way or waiting that have each element.
     erasing: Vec<u32>,
-    /// ... and the physical zone that a zone stands on and it is part of, or `NONE`.
+    /// Owning physical zone of each element, or `NONE`.
     owner: Vec<u32>,
     group_elements: u32,
     /// Planes of each group, in stripe order.

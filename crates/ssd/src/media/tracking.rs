@@ -9,9 +9,9 @@ use crate::counterfactual::{Factor, Factors};
 /// Whose groups are, by token, and what is absent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracking {
-    /// Groups of these factors take no time, unless ...
+    /// Factors whose groups take no time.
     absent: Factors,
-    /// ... their tokens are among these.
+    /// Tokens of groups that take their time all the same.
     spared: BTreeSet<u32>,
     /// Factors of the groups that came, and of those that were there, spared ones apart.
     seen: Factors,

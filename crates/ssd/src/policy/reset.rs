@@ -314,13 +314,13 @@ impl<'a> ResetView<'a> {
         self.core.row_time()
     }
 
-    /// Dies (planes, if they work independently) of the group, ...
+    /// Dies (planes, if they work independently) of the group.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.core.flash.layout().units_of_group(self.group).len() as u32
     }
 
-    /// ... and those that have nothing to do.
+    /// Dies (or planes) of the group that have nothing to do.
     #[must_use]
     pub fn idle_units(&self) -> u32 {
         let (flash, now) = (&self.core.flash, self.core.now);

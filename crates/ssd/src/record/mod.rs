@@ -38,10 +38,11 @@ pub struct RecordLimits {
     /// Records of each other kind (of counters four times as many, as a command
     /// changes them more than once); 0: nothing else is recorded.
     pub activity: usize,
-    /// The window: what ends by `from` ...
+    /// Begin of the window: what has ended by then is neither kept nor counted, changes of
+    /// zone states apart.
     pub from: Nanos,
-    /// ... or starts at `until` or later is neither kept nor counted, changes
-    /// of zone states apart.
+    /// End of the window: what starts then or later is neither kept nor counted, changes of
+    /// zone states apart.
     pub until: Nanos,
     /// The slowest commands that are submitted in the window. They are known whatever else is
     /// kept.
@@ -257,10 +258,10 @@ pub struct BackgroundRecord {
     pub start: Nanos,
     /// When it ended; `None`: not before the recording ended.
     pub end: Option<Nanos>,
-    /// How often it held back for host I/O, ...
+    /// How often it held back for host I/O.
     pub yields: u64,
-    /// ... and how long altogether. An erasure block by block yields on each
-    /// plane by itself; this is the sum over its planes.
+    /// How long it held back altogether. An erasure row by row yields on each die (or plane)
+    /// by itself; this is the sum over them.
     pub yielded: Nanos,
 }
 
@@ -275,11 +276,12 @@ pub enum Counter {
     ActiveZones,
     /// Bytes in the write buffer. Only drives that have one have this counter.
     BufferedBytes,
-    /// Free physical zones. Only drives that erase by thresholds have this counter, ...
+    /// Free physical zones. Only drives that erase by thresholds have this counter.
     FreeZones,
-    /// ... that of invalid physical zones, ...
+    /// Invalid physical zones. Only drives that erase by thresholds have this counter.
     InvalidZones,
-    /// ... and that of the state (0 to 2, of groups of zones the highest).
+    /// Reset state, 0 to 2, of groups of zones the highest. Only drives that erase by
+    /// thresholds have this counter.
     ResetState,
 }
 

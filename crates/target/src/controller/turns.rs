@@ -42,24 +42,7 @@ impl<L: Layer> Subsystem<L> {
             return false;
         }
         let cost = self.cost(entry.nsid.get(), plan, data.as_deref());
-        let now = self.now;
-        let Some(host) = self.host_mut(slot) else {
-            return false;
-        };
-        if host.held.is_empty() && host.meter.ready_at() <= now {
-            host.meter.take(now, cost);
-            return false;
-        }
-        host.held.push_back(Held {
-            queue,
-            slot,
-            entry: *entry,
-            data: data.take(),
-            data_len,
-            came: now,
-            is_admin: false,
-        });
-        true
+        self.hold_at((queue, slot), (entry, false), (data, data_len), cost)
     }
 
     /// The same of an admin command that asks for something or changes something. It waits
@@ -74,13 +57,30 @@ impl<L: Layer> Subsystem<L> {
         if !self.has_rules() || !counts(entry) {
             return false;
         }
+        let cost = admin_cost(data_len);
+        self.hold_at((queue, slot), (entry, true), (data, data_len), cost)
+    }
+
+    /// Has a command of this cost wait if its host had its share: behind those of its kind, and
+    /// admin commands before all others.
+    #[inline]
+    fn hold_at(
+        &mut self,
+        (queue, slot): (u32, u32),
+        (entry, is_admin): (&SubmissionEntry, bool),
+        (data, data_len): (&mut Option<Buf>, u32),
+        cost: Cost,
+    ) -> bool {
         let now = self.now;
         let Some(host) = self.host_mut(slot) else {
             return false;
         };
-        let ahead = host.held.iter().take_while(|held| held.is_admin).count();
+        let ahead = match is_admin {
+            true => host.held.iter().take_while(|held| held.is_admin).count(),
+            false => host.held.len(),
+        };
         if ahead == 0 && host.meter.ready_at() <= now {
-            host.meter.take(now, admin_cost(data_len));
+            host.meter.take(now, cost);
             return false;
         }
         let held = Held {
@@ -90,7 +90,7 @@ impl<L: Layer> Subsystem<L> {
             data: data.take(),
             data_len,
             came: now,
-            is_admin: true,
+            is_admin,
         };
         host.held.insert(ahead, held);
         true

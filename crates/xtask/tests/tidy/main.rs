@@ -135,6 +135,11 @@ fn check_rust(violations: &mut Violations, file: &File) {
             report(violations, file, number, &rule);
         }
     }
+    let rule = "a doc comment stands alone: it does not go on from the one before";
+    each_line(violations, file, &file.text, rule, |line| {
+        let line = line.trim_start();
+        line.starts_with(concat!("/// ", "...")) || line.starts_with(concat!("//! ", "..."))
+    });
     let crate_root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
     if crate_root && !file.text.starts_with("//!") {
         report(
@@ -382,6 +387,11 @@ mod planted {
             "crates/a/src/b.rs",
             &format!("// {}", "x ".repeat(54)),
             "110 characters",
+        );
+        breaks(
+            "crates/a/src/b.rs",
+            concat!("    /// ", "... and b."),
+            "stands alone",
         );
         breaks("crates/a/src/lib.rs", "mod a;", "what it is for");
         breaks(

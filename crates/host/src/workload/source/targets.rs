@@ -41,10 +41,11 @@ pub(super) struct Targets {
     /// The pass has gone on from the first zone for that reason.
     goes_on: bool,
     early: Option<Early>,
-    /// Zones that reads left out: in order, while they are in their first pass, ...
+    /// Zones that reads left out since nothing is written there.
     empty: u64,
+    /// Reads in order are in their first pass.
     is_first_pass: bool,
-    /// ... or at random: those that were drawn and had nothing, a bit each.
+    /// Zones that reads at random drew and left out, a bit each.
     drawn_empty: Vec<u64>,
 }
 

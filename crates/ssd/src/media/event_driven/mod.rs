@@ -57,17 +57,18 @@ struct Programs {
 /// The part of the configuration that decides.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// A unit is held during the transfer of a read, ...
+    /// A unit is held during the transfer of a read.
     hold_reads: bool,
-    /// ... of a program.
+    /// A unit is held during the transfer of a program.
     hold_programs: bool,
     /// The page of the next program arrives while a unit works, and no other.
     one_ahead: bool,
     /// The longest that one transfer keeps its channel; `u32::MAX`: to its end.
     piece_ns: u32,
-    /// Arrivals of pages at their units are reported, ...
+    /// Arrivals of pages at their units are reported.
     reports_loads: bool,
-    /// ... or, since registers have no number, when a unit begins to program them.
+    /// A page counts as arrived when its unit begins to program it, since registers have no
+    /// number.
     loads_at_start: bool,
     /// Channels serve tickets drawn at submission.
     tickets: bool,
