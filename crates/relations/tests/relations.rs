@@ -12,7 +12,9 @@ use zonelab_ssd::profile::keys_page;
 const RUNS: u64 = 500;
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+    let text = std::env::var(name).ok()?;
+    let number = text.parse().ok().filter(|number| *number > 0);
+    Some(number.unwrap_or_else(|| panic!("{name}={text}: a number from 1 on is valid")))
 }
 
 #[test]
