@@ -65,7 +65,7 @@ fn start_tlshd(guest: &mut Guest) -> Result<()> {
     Ok(())
 }
 
-/// Gives the kernel a key in place of the one that it may have.
+/// Gives the kernel a key.
 fn insert(guest: &mut Guest, key: &TlsKey) -> Result<()> {
     let pairs = key.derived.as_bytes().chunks(2);
     let bytes: String = pairs
@@ -87,9 +87,14 @@ fn insert_by_nvme_cli(guest: &mut Guest, key: &TlsKey) -> Result<()> {
     Ok(())
 }
 
-/// Takes all keys away from the kernel.
-fn remove_keys(guest: &mut Guest) -> Result<()> {
-    guest.ok("keyctl clear %keyring:.nvme")?;
+/// Gives the kernel a key, and only then takes away those that it had: a host that finds no key
+/// at all does not connect again ("no valid PSK found", "Removing controller (-126)").
+fn replace_keys(guest: &mut Guest, key: &TlsKey) -> Result<()> {
+    let had = guest.ok("keyctl rlist %keyring:.nvme")?;
+    insert(guest, key)?;
+    for id in had.split_whitespace() {
+        guest.ok(&format!("keyctl unlink {id} %keyring:.nvme"))?;
+    }
     Ok(())
 }
 
@@ -173,9 +178,11 @@ pub(crate) fn survives_a_kill_with_other_keys(guest: &mut Guest) -> Result<()> {
     // secret is refused, it takes the drive away at once ("Removing controller (-129)").
     let attribute = format!("/sys/class/nvme/{controller}/dhchap_secret");
     guest.ok(&format!("echo {} > {attribute}", secrets[1]))?;
-    remove_keys(guest)?;
-    insert(guest, &new)?;
-    let live = format!("until grep -q live /sys/class/nvme/{controller}/state; do sleep 0.2; done");
+    replace_keys(guest, &new)?;
+    let live = format!(
+        "cd /sys/class/nvme/{controller}
+        until grep -q live state; do [ -e state ] || exit 1; sleep 0.2; done"
+    );
     guest.ok_for(LIMIT, &live)?;
     guest.ok("touch /scratch/stop")?;
     guest.wait(&writer, LIMIT)?;
