@@ -21,6 +21,8 @@ pub struct JobDetail {
     /// From when to when it was measured, after the ramp and until its last operation had
     /// completed; `None` of operations of a key-value workload.
     pub measured: Option<(Nanos, Nanos)>,
+    /// For how long an operation had been due, and was not issued any more, when the job ended.
+    pub behind: Nanos,
     /// Operations measured.
     pub operations: u64,
     /// Latencies at [`quantiles`], as far as there are operations beyond: with
@@ -77,6 +79,7 @@ impl JobDetail {
         kept.retain(|&percent| (1.0 - percent / 100.0) * operations as f64 >= 1.0 - 1e-6);
         Self {
             measured: None,
+            behind: Nanos::ZERO,
             operations,
             latencies: latency.percentiles(&kept),
             throughput: together(slots),

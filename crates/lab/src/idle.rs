@@ -11,7 +11,9 @@ use std::ops::Range;
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::stats::OpKind;
 
-use crate::experiment::{Amount, Experiment, FillTemplate, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::arrivals;
+use crate::experiment::{Experiment, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::notices;
 use crate::outlast;
 use crate::run::{JobMeasured, Point, PointResult};
 
@@ -31,9 +33,14 @@ pub type Measured<'a> = (&'a Experiment, &'a [Point], &'a [PointResult]);
 pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
     let of_one = |&(experiment, points, results): &Measured<'_>| {
         let said = of_results((experiment, points, results), says_all);
-        let said = said
-            .into_iter()
-            .chain(outlast::warnings(experiment, results));
+        let beside = results.iter().flat_map(|of| {
+            let outlasted = outlast::of_point(experiment, of);
+            outlasted
+                .into_iter()
+                .chain(arrivals::of_point(experiment, of))
+        });
+        let beside = notices::gathered(beside, &experiment.axis.name);
+        let said = said.into_iter().chain(beside);
         let named = said.map(|text| match all.len() {
             1 => text,
             _ => format!("{}: {text}", experiment.id),
@@ -314,8 +321,8 @@ pub(crate) fn failing(
                 "writes to",
                 "let it reset zones first (reset_first = true), or ",
             ),
-            WorkTemplate::Open { fill } if is_no_fill(fill) => ("opens", ""),
-            WorkTemplate::Close { fill } if is_no_fill(fill) => ("closes", ""),
+            WorkTemplate::Open { fill } if fill.is_none() => ("opens", ""),
+            WorkTemplate::Close { fill } if fill.is_none() => ("closes", ""),
             _ => return None,
         };
         Some(format!(
@@ -334,7 +341,7 @@ pub(crate) fn closing_nothing(experiment: &Experiment, series: &SeriesSpec) -> O
         .filter_map(|name| experiment.job(name))
         .collect();
     let closes =
-        |job: &&&JobTemplate| matches!(&job.work, WorkTemplate::Close { fill } if is_no_fill(fill));
+        |job: &&&JobTemplate| matches!(&job.work, WorkTemplate::Close { fill } if fill.is_none());
     let close = jobs.iter().find(closes)?;
     // Beside others, which may open them.
     (jobs.len() == 1).then(|| {
@@ -368,7 +375,7 @@ impl Held<'_> {
             WorkTemplate::Reset { fill, .. }
             | WorkTemplate::Open { fill }
             | WorkTemplate::Close { fill }
-                if is_no_fill(fill) => {}
+                if fill.is_none() => {}
             WorkTemplate::Blocks(blocks) if !blocks.is_write => {}
             WorkTemplate::Blocks(_) => self.blocks.push(namespace_of(job)),
             WorkTemplate::Kv(kv) => {
@@ -397,15 +404,6 @@ fn namespace_of(job: &JobTemplate) -> NamespaceId {
     job.namespace.unwrap_or(NamespaceId::FIRST)
 }
 
-fn is_no_fill(fill: &FillTemplate) -> bool {
-    let is_none = match fill.amount {
-        Amount::Bytes(bytes) => bytes == 0,
-        Amount::Ppm(ppm) => ppm == 0,
-        Amount::Blocks(blocks) => blocks == 0,
-    };
-    is_none && !fill.finish_first
-}
-
 /// The jobs of a series that find nothing, by name, with what that means.
 pub(crate) fn idle_jobs(
     experiment: &Experiment,
@@ -427,7 +425,7 @@ pub(crate) fn idle_jobs(
         for job in jobs.into_iter().filter(|job| !job.finds_nothing) {
             let kind = match &job.work {
                 WorkTemplate::Read { .. } if held.is_empty(job) => OpKind::Read,
-                WorkTemplate::Reset { fill, .. } if is_no_fill(fill) && held.is_empty(job) => {
+                WorkTemplate::Reset { fill, .. } if fill.is_none() && held.is_empty(job) => {
                     OpKind::Reset
                 }
                 WorkTemplate::Blocks(blocks)

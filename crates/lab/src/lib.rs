@@ -36,6 +36,7 @@
 //! threads, devices or large libraries is left out: `bundle` and jobs over PCIe.
 
 #[cfg(not(target_family = "wasm"))]
+mod arrivals;
 pub mod bundle;
 pub mod catalogue;
 pub mod compare;
@@ -50,6 +51,7 @@ pub mod kv;
 pub mod library;
 pub mod matrix;
 pub mod metrics;
+mod notices;
 mod outlast;
 pub mod output;
 pub mod policies;

@@ -32,6 +32,15 @@ pub const NAMES: &[(&str, &str)] = &[
     ("lat_p99_9_us", "us"),
     ("lat_p99_99_us", "us"),
     ("lat_max_us", "us"),
+    // Of jobs whose operations are due at times of their own: from when they were issued.
+    ("service_mean_us", "us"),
+    ("service_p95_us", "us"),
+    ("service_p99_us", "us"),
+    ("service_max_us", "us"),
+    // Of all others, if an operation took more than ten times the mean: the share of their time in
+    // such operations, and the latency by time.
+    ("blocked_share", "1"),
+    ("lat_by_time_p95_us", "us"),
     ("first_write_mean_us", "us"),
     ("first_write_max_us", "us"),
     ("merged_share", "1"),
@@ -81,6 +90,9 @@ pub const NAMES: &[(&str, &str)] = &[
     ("zones_allocated", "1"),
     ("reset_state", "1"),
 ];
+
+/// An operation that takes so many times the mean is a stall.
+const STALL: f64 = 10.0;
 
 /// The percentile that a metric is, if it is one.
 #[must_use]
@@ -167,6 +179,43 @@ impl Metrics {
             }
         }
         metrics
+    }
+
+    /// Adds what operations that were due at times of their own took from when they were issued.
+    pub fn add_service(&mut self, service: &Latency) {
+        let us = |time: Option<Nanos>| time.map(|time| time.as_us_f64());
+        for (name, value) in [
+            ("service_mean_us", service.mean_ns().map(|ns| ns / 1e3)),
+            ("service_p95_us", us(service.percentile(95.0))),
+            ("service_p99_us", us(service.percentile(99.0))),
+            ("service_max_us", us(service.max())),
+        ] {
+            if let Some(value) = value {
+                self.values.insert(name, value);
+            }
+        }
+    }
+
+    /// Adds how much of the time of operations that wait for one another passed in stalls, if
+    /// there were any: operations longer than [`STALL`] times the mean.
+    pub fn add_stalls(&mut self, latency: &Latency) {
+        let (Some(mean_ns), Some(max)) = (latency.mean_ns(), latency.max()) else {
+            return;
+        };
+        let limit = Nanos((mean_ns * STALL) as u64);
+        if max <= limit {
+            return;
+        }
+        let share = latency.share_of_time_beyond(limit);
+        let by_time = latency.percentile_by_time(95.0);
+        for (name, value) in [
+            ("blocked_share", share),
+            ("lat_by_time_p95_us", by_time.map(|time| time.as_us_f64())),
+        ] {
+            if let Some(value) = value {
+                self.values.insert(name, value);
+            }
+        }
     }
 
     /// Adds how throughput varied from second to second: the standard deviation

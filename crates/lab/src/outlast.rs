@@ -1,13 +1,11 @@
 //! Jobs that went on when others of their phase had ended: their numbers are in part those of a
 //! drive without these.
 
-use std::collections::BTreeMap;
-
 use zonelab_device::Nanos;
 use zonelab_figures::table::time;
 
 use crate::experiment::Experiment;
-use crate::idle::place;
+use crate::notices::Notice;
 use crate::run::{JobMeasured, PointResult};
 
 /// The least share of a job's time without another that is worth a sentence.
@@ -28,37 +26,26 @@ impl Missed {
     }
 }
 
-/// Series, job, and the others that had ended.
-type Which = (String, String, Vec<String>);
-
-/// A sentence for each job of a series that others of its phase did not last as long as.
-pub(crate) fn warnings(experiment: &Experiment, results: &[PointResult]) -> Vec<String> {
-    let mut found: BTreeMap<Which, Vec<(String, Missed)>> = BTreeMap::new();
-    let mut order: Vec<Which> = Vec::new();
-    for result in results {
-        let mut series = experiment.series.iter();
-        let phases = series
-            .find(|of| of.name == result.series)
-            .map_or(&[][..], |of| &of.phases);
-        for phase in phases {
-            let is_of = |job: &&JobMeasured| phase.contains(&job.name);
-            let jobs: Vec<&JobMeasured> = result.jobs.iter().filter(is_of).collect();
-            for job in &jobs {
-                let Some((others, missed)) = missed(job, &jobs) else {
-                    continue;
-                };
-                let which = (result.series.clone(), job.name.clone(), others);
-                let values = found.entry(which.clone()).or_insert_with(|| {
-                    order.push(which);
-                    Vec::new()
-                });
-                values.push((result.x.text.clone(), missed));
-            }
-        }
-    }
-    let axis = &experiment.axis.name;
-    let sentence = |which: &Which| Some(sentence(which, found.get(which)?, axis));
-    order.iter().filter_map(sentence).collect()
+/// The jobs of a point that others of their phase did not last as long as.
+pub(crate) fn of_point(experiment: &Experiment, result: &PointResult) -> Vec<Notice> {
+    let mut series = experiment.series.iter();
+    let phases = series
+        .find(|of| of.name == result.series)
+        .map_or(&[][..], |of| &of.phases);
+    let of_phase = |phase: &Vec<String>| {
+        let is_of = |job: &&JobMeasured| phase.contains(&job.name);
+        let jobs: Vec<&JobMeasured> = result.jobs.iter().filter(is_of).collect();
+        let notice = |job: &&JobMeasured| {
+            let (others, missed) = missed(job, &jobs)?;
+            let others: Vec<String> = others.iter().map(|name| format!("\"{name}\"")).collect();
+            let others = others.join(", ");
+            let (without, of) = (time(missed.without.0), time(missed.of.0));
+            let text = format!("the last {without} of {of} were without {others}, which had ended");
+            Some(Notice::of((result, job), others, (missed.share(), text)))
+        };
+        jobs.iter().filter_map(notice).collect::<Vec<_>>()
+    };
+    phases.iter().flat_map(of_phase).collect()
 }
 
 /// The others of its phase that had ended well before a job, and how long before.
@@ -77,17 +64,4 @@ fn missed(job: &JobMeasured, phase: &[&JobMeasured]) -> Option<(Vec<String>, Mis
     let longest = gone.iter().max_by_key(|(_, missed)| missed.without)?.1;
     let names = gone.iter().map(|(name, _)| (*name).clone());
     Some((names.collect(), longest))
-}
-
-fn sentence((series, job, others): &Which, values: &[(String, Missed)], axis: &str) -> String {
-    let shown: Vec<&str> = values.iter().map(|(x, _)| x.as_str()).collect();
-    let place = place((series, job), axis, &shown);
-    let worst = values.iter().map(|(_, missed)| missed);
-    let worst = worst.max_by(|a, b| a.share().total_cmp(&b.share()));
-    let (without, of) = worst.map_or((Nanos::ZERO, Nanos::ZERO), |of| (of.without, of.of));
-    let most = if values.len() > 1 { "up to " } else { "" };
-    let (without, of) = (time(without.0), time(of.0));
-    let others: Vec<String> = others.iter().map(|name| format!("\"{name}\"")).collect();
-    let others = others.join(", ");
-    format!("{place}: {most}the last {without} of {of} were without {others}, which had ended")
 }

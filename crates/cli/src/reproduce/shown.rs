@@ -147,7 +147,7 @@ fn lateness(finished: &[Finished]) -> Option<String> {
 
 /// Metrics whose numbers are in the table of measurements. Rates stand there as operations per
 /// second by their count: samples of half a second say nothing of what takes longer.
-const MEASURED: [&str; 9] = [
+const MEASURED: [&str; 10] = [
     "ops",
     "ops_s",
     "kiops",
@@ -157,6 +157,7 @@ const MEASURED: [&str; 9] = [
     "lat_p50_us",
     "lat_p95_us",
     "lat_p99_9_us",
+    "service_p95_us",
 ];
 
 /// The measurements of an experiment that is compared with nothing.
@@ -164,6 +165,8 @@ fn measured(one: &Finished, style: &Style) -> String {
     let nothing = |job: &JobMeasured| job.metrics.get("nothing_share").unwrap_or_default();
     let mut jobs = one.results.iter().flat_map(|result| &result.jobs);
     let is_idle = jobs.any(|job| nothing(job) > LEAST_SHARE);
+    let mut jobs = one.results.iter().flat_map(|result| &result.jobs);
+    let is_open = jobs.any(|job| job.metrics.get("service_p95_us").is_some());
     let mut columns = vec![
         Column::text("series"),
         Column::number(&one.experiment.axis.heading()),
@@ -176,6 +179,7 @@ fn measured(one: &Finished, style: &Style) -> String {
         Column::number("P95 us"),
         Column::number("P99.9 us"),
     ];
+    columns.extend(is_open.then(|| Column::number("P95 us of service")));
     columns.extend(is_idle.then(|| Column::number("did nothing")));
     let mut table = Table::new(columns);
     for result in &one.results {
@@ -203,6 +207,7 @@ fn measured(one: &Finished, style: &Style) -> String {
                 time("lat_p95_us"),
                 time("lat_p99_9_us"),
             ];
+            cells.extend(is_open.then(|| time("service_p95_us")));
             cells.extend(is_idle.then(|| format!("{:.1} %", nothing(job) * 100.0)));
             table.push(cells.into_iter().map(Cell::from));
         }

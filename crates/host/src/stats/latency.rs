@@ -121,6 +121,33 @@ impl Latency {
         })
     }
 
+    /// The share of the time of all operations that passed in operations longer than `limit`, to
+    /// a thousandth. `None` if there is no latency, or none took time.
+    #[must_use]
+    pub fn share_of_time_beyond(&self, limit: Nanos) -> Option<f64> {
+        let all = self.moments.sum();
+        let beyond = self.buckets().filter(|(latency, _)| *latency > limit);
+        let beyond: u128 = beyond.map(time_of).sum();
+        (all > 0).then(|| (beyond as f64 / all as f64).min(1.0))
+    }
+
+    /// The smallest latency such that operations that do not exceed it took `percent` of the time
+    /// of all. Somebody who comes at a random time meets an operation of this distribution, where
+    /// [`Self::percentile`] counts a long operation as one among many short ones. `None` if there
+    /// is no latency, or none took time.
+    #[must_use]
+    pub fn percentile_by_time(&self, percent: f64) -> Option<Nanos> {
+        let all: u128 = self.buckets().map(time_of).sum();
+        let wanted = all as f64 * percent / 100.0;
+        let mut passed = 0;
+        let max = self.moments.max()?;
+        let found = self.buckets().find(|bucket| {
+            passed += time_of(*bucket);
+            passed as f64 >= wanted
+        });
+        (all > 0).then(|| found.map_or(Nanos(max), |(latency, _)| latency.min(Nanos(max))))
+    }
+
     /// The smallest latency that at least `percent` of all do not exceed
     /// (nearest rank, no interpolation). `None` if there is no latency.
     ///
@@ -190,6 +217,11 @@ impl Default for Latency {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The time of the operations in a bucket.
+fn time_of((latency, count): (Nanos, u64)) -> u128 {
+    u128::from(latency.0) * u128::from(count)
 }
 
 #[cfg(test)]
@@ -323,5 +355,25 @@ mod tests {
                 prop_assert_eq!(merged.percentile(percent), whole.percentile(percent));
             }
         }
+    }
+
+    /// Nine operations of 1 ms and one of 91 ms: by operations nearly all are short, by time
+    /// nearly all is the long one.
+    #[test]
+    fn time_is_spent_in_the_long_ones() {
+        let mut latency = Latency::new();
+        assert_eq!(latency.percentile_by_time(95.0), None);
+        assert_eq!(latency.share_of_time_beyond(Nanos(1)), None);
+        (0..9).for_each(|_| latency.record(Nanos::from_ms(1)));
+        latency.record(Nanos::from_ms(91));
+        let ms = |percent| {
+            latency
+                .percentile_by_time(percent)
+                .map(|at| at.0 / 1_000_000)
+        };
+        assert_eq!((ms(8.0), ms(9.5), ms(100.0)), (Some(1), Some(91), Some(91)));
+        let beyond = latency.share_of_time_beyond(Nanos::from_ms(10)).unwrap();
+        assert!((beyond - 0.91).abs() < 1e-3, "{beyond}");
+        assert_eq!(latency.share_of_time_beyond(Nanos::from_ms(92)), Some(0.0));
     }
 }

@@ -67,6 +67,8 @@ pub struct JobSpec<W = Work> {
     /// Limit on the operations of [`Work`] (not on the writes that prepare a
     /// finish or reset).
     pub rate: Option<Limit>,
+    /// Whether operations are due at times of their own; those of [`Self::rate`] then.
+    pub arrival: Arrival,
     /// When operations count against rates; `None`: as fio counts them, a
     /// finish when it completes and anything else when it is issued.
     pub counting: Option<Counting>,
@@ -104,6 +106,32 @@ pub struct JobSpec<W = Work> {
     pub contents: Option<Contents>,
 }
 
+/// When the operations of a job are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrival {
+    /// Whenever fewer than the queue depth are in flight, and the rate allows it: who waits for a
+    /// slow operation issues no others meanwhile, so that few of them notice. Latency counts from
+    /// the decision to issue.
+    #[default]
+    Closed,
+    /// One after another at even times, as many as the rate says, whatever became of those
+    /// before. Latency counts from the time at which an operation is due: beyond the queue depth
+    /// it waits in the host. All that are due before the end of the run are carried out, and
+    /// count.
+    Fixed,
+    /// The same at random times, as those of many users who do not know of each other: the gaps
+    /// between them are exponential.
+    Poisson,
+}
+
+impl Arrival {
+    /// Whether operations are due at times of their own.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Fixed | Self::Poisson)
+    }
+}
+
 impl<W> JobSpec<W> {
     /// A job of `work` on the first namespace with one operation in flight, at
     /// once and without limits, whose only end is that of its work.
@@ -114,6 +142,7 @@ impl<W> JobSpec<W> {
             work,
             queue_depth: 1,
             rate: None,
+            arrival: Arrival::Closed,
             counting: None,
             start: Nanos::ZERO,
             ramp: Nanos::ZERO,
@@ -140,6 +169,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             work,
             queue_depth,
             rate,
+            arrival,
             counting,
             start,
             ramp,
@@ -161,6 +191,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             work: Work::Directed(Box::new(work)),
             queue_depth,
             rate,
+            arrival,
             counting,
             start,
             ramp,

@@ -4,7 +4,7 @@
 use zonelab_device::Nanos;
 
 use super::directed::{Direction, Flow};
-use super::{JobSpec, Work};
+use super::{Arrival, JobSpec, Work};
 use crate::rate::{Counting, Limit, Limiter};
 use crate::rng::Rng;
 use crate::stats::OpKind;
@@ -18,6 +18,8 @@ pub(super) struct Rates {
     directions: [Option<Pace>; 3],
     /// There is any.
     pub(super) exist: bool,
+    /// Operations are due at times of their own, whenever they can be issued.
+    pub(super) is_open: bool,
 }
 
 impl Rates {
@@ -35,13 +37,18 @@ impl Rates {
         } else {
             Counting::AtIssue
         });
-        let all = spec.rate.map(|limit| Pace::within(limit, counting));
+        let all = spec.rate.map(|limit| match spec.arrival {
+            Arrival::Closed => Pace::within(limit, counting),
+            Arrival::Fixed => Pace::within(limit, Counting::AtIssue),
+            Arrival::Poisson => Pace::at_random(Gap::At(limit)),
+        });
         let directions = Direction::ALL.map(|direction| match &spec.work {
             Work::Directed(work) => Pace::of(work.flow(direction)?, counting, lba_bytes),
             _ => None,
         });
         Self {
             exist: all.is_some() || directions.iter().any(Option::is_some),
+            is_open: all.is_some() && spec.arrival.is_open(),
             all,
             directions,
         }
@@ -53,6 +60,32 @@ impl Rates {
     pub(super) fn ready_at(&self, direction: Direction) -> Nanos {
         let of = |pace: &Option<Pace>| pace.as_ref().map_or(Nanos::ZERO, Pace::ready_at);
         of(&self.all).max(of(&self.directions[direction as usize]))
+    }
+
+    /// When the operation that is issued `now` was due: now, unless operations have times of
+    /// their own.
+    #[inline]
+    pub(super) fn due(&self, now: Nanos) -> Nanos {
+        match &self.all {
+            // The first is due when the job is ready for it.
+            Some(pace) if self.is_open && pace.ready_at() > Nanos::ZERO => pace.ready_at().min(now),
+            _ => now,
+        }
+    }
+
+    /// Whether operations that were due before `at` are still to be issued.
+    #[inline]
+    pub(super) fn is_behind(&self, at: Nanos) -> bool {
+        let next = self.all.as_ref().map_or(Nanos::ZERO, Pace::ready_at);
+        self.is_open && next < at
+    }
+
+    /// For how long an operation that was not issued has been due at `at`; zero: none has.
+    pub(super) fn behind(&self, at: Nanos) -> Nanos {
+        match &self.all {
+            Some(pace) if self.is_open => at.saturating_sub(pace.ready_at()),
+            _ => Nanos::ZERO,
+        }
     }
 
     /// Notes that an operation was issued.
@@ -88,8 +121,17 @@ struct Pace {
 /// Arrivals at random times.
 #[derive(Clone, Debug)]
 struct Poisson {
-    mean: Nanos,
+    gap: Gap,
     next: Nanos,
+}
+
+/// The mean time between two arrivals.
+#[derive(Clone, Copy, Debug)]
+enum Gap {
+    /// The same, whatever the size of an operation.
+    Of(Nanos),
+    /// The time that the operation takes at a limit.
+    At(Limit),
 }
 
 impl Pace {
@@ -101,15 +143,22 @@ impl Pace {
         }
     }
 
+    /// Arrivals at random times.
+    const fn at_random(gap: Gap) -> Self {
+        Self {
+            limiters: [None, None],
+            poisson: Some(Poisson {
+                gap,
+                next: Nanos::ZERO,
+            }),
+        }
+    }
+
     /// The limits of `flow`, whose operations count as `counting` says; `None`
     /// if it has none.
     fn of(flow: &Flow, counting: Counting, lba_bytes: u64) -> Option<Self> {
         if flow.poisson {
-            let (mean, next) = (flow.period(lba_bytes)?, Nanos::ZERO);
-            return Some(Self {
-                limiters: [None, None],
-                poisson: Some(Poisson { mean, next }),
-            });
+            return Some(Self::at_random(Gap::Of(flow.period(lba_bytes)?)));
         }
         let limits = [
             flow.bytes_per_second.map(Limit::bytes_per_second),
@@ -143,7 +192,11 @@ impl Pace {
             } else {
                 poisson.next
             };
-            poisson.next = from.saturating_add(rng.exponential(poisson.mean));
+            let mean = match poisson.gap {
+                Gap::Of(mean) => mean,
+                Gap::At(limit) => limit.period(bytes),
+            };
+            poisson.next = from.saturating_add(rng.exponential(mean));
         }
     }
 

@@ -268,9 +268,9 @@ pub struct WindowSample {
 pub(super) struct Done {
     pub(super) kind: OpKind,
     pub(super) direction: Direction,
-    /// When the job decided to submit it.
+    /// When the job decided to submit it, or when it was due.
     pub(super) decided: Nanos,
-    /// When it was with the drive.
+    /// When it was issued, and with the drive if submission and completion are told apart.
     pub(super) submitted: Nanos,
     pub(super) completed: Nanos,
     /// Bytes that it counts as: those that were asked for, as fio has it.
@@ -307,6 +307,9 @@ pub struct Recorder {
     /// Latencies of the first write (or append) to each zone, which the
     /// others' include too.
     pub first_writes: Latency,
+    /// What the operations took from when they were issued, where [`Self::stats`] counts from when
+    /// they were due ([`Arrival`](super::Arrival)); `None`: these are one.
+    pub service: Option<Box<Latency>>,
     /// By direction.
     pub directions: [Option<Box<DirectionStats>>; 3],
     /// Of flushes by the first count of writes ([`Syncs`](super::Syncs)), from the
@@ -330,7 +333,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(recording: Recording) -> Self {
+    pub(super) fn new(recording: Recording, is_open: bool) -> Self {
         Self {
             recording,
             started: Nanos::ZERO,
@@ -340,6 +343,7 @@ impl Recorder {
             counts: [0; OpKind::ALL.len()],
             stats: JobStats::new(Intervals::DEFAULT_LENGTH),
             first_writes: Latency::new(),
+            service: is_open.then(Box::default),
             directions: [None, None, None],
             syncs: None,
             flushes: 0,
@@ -437,6 +441,9 @@ impl Recorder {
             );
             if done.is_first {
                 self.first_writes.record(latency);
+            }
+            if let Some(service) = &mut self.service {
+                service.record(done.completed.saturating_sub(done.submitted));
             }
         }
         if let Some(recording) = self.recording.directions {

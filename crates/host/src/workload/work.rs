@@ -126,4 +126,7 @@ pub struct Fill {
     pub finish_first: bool,
     /// Time to wait then, so that the drive comes to rest.
     pub settle: Nanos,
+    /// After the last zone begin again with the first. A zone that was finished is reset before
+    /// it is prepared again.
+    pub repeat: bool,
 }

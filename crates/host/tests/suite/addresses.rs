@@ -471,6 +471,7 @@ fn zones_are_prepared_in_steps() {
         open_first: true,
         finish_first: true,
         settle: US(1_000),
+        repeat: false,
     };
     let work = Work::Reset {
         zones: 0..2,

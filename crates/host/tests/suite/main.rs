@@ -6,6 +6,7 @@
 //! | `support` | jobs from closures, a queue pair that records |
 //! | `reactor` | a device of any kind: what the reactor asks of it, and when |
 //! | `addresses` | which operations a workload issues |
+//! | `arrivals` | operations that are due at times of their own |
 //! | `pacing` | when it issues them, and when it ends |
 //! | `softfinish` | finishing a zone by writes: the state machine |
 //! | `fio` | job files: what is read, refused, and planned |
@@ -14,6 +15,7 @@
 //! | `scheduler` | in which order and when requests go |
 
 mod addresses;
+mod arrivals;
 mod blocks;
 mod fio;
 mod pacing;

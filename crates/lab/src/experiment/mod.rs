@@ -9,6 +9,7 @@
 //!
 //! `docs/experiments.md` explains every key by example.
 
+mod arrival;
 mod axis;
 mod blocks;
 mod check;
@@ -33,7 +34,7 @@ use zonelab_config::units::fmt_size;
 use zonelab_config::{Errors, Override, Problem, PutIn};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
-use zonelab_host::workload::{Fill, Stop};
+use zonelab_host::workload::{Arrival, Fill, Stop};
 use zonelab_kv::work::Kind;
 use zonelab_ssd::faults::FaultPlan;
 
@@ -160,6 +161,8 @@ pub struct JobTemplate {
     pub block_bytes: u64,
     /// Limit on each thread.
     pub rate: Option<Limit>,
+    /// Whether its operations are due at times of their own.
+    pub arrival: Arrival,
     /// When operations count against it; `None`: as fio counts them.
     pub counting: Option<Counting>,
     /// Unmeasured time at the start.
@@ -176,6 +179,8 @@ pub struct JobTemplate {
     pub stack: Option<StackModel>,
     /// Bytes of one command, if writes are sent in several.
     pub command: Option<CommandSize>,
+    /// Of finishes and resets: with the first zone again after the last.
+    pub repeat: bool,
 }
 
 /// The text that results carry of their jobs: the first namespace and the
@@ -193,6 +198,7 @@ impl fmt::Debug for JobTemplate {
             queue_depth,
             block_bytes,
             rate,
+            arrival,
             counting,
             ramp,
             stop,
@@ -202,6 +208,7 @@ impl fmt::Debug for JobTemplate {
             start,
             stack,
             command,
+            repeat,
         } = self;
         let mut text = f.debug_struct("JobTemplate");
         text.field("name", name);
@@ -215,6 +222,9 @@ impl fmt::Debug for JobTemplate {
         text.field("queue_depth", queue_depth);
         text.field("block_bytes", block_bytes);
         text.field("rate", rate);
+        if arrival.is_open() {
+            text.field("arrival", arrival);
+        }
         text.field("counting", counting);
         text.field("ramp", ramp);
         text.field("stop", stop);
@@ -225,6 +235,9 @@ impl fmt::Debug for JobTemplate {
         }
         if let Some(CommandSize { bytes, .. }) = command {
             text.field("command_bytes", bytes);
+        }
+        if *repeat {
+            text.field("repeat", repeat);
         }
         text.finish()
     }
@@ -372,6 +385,17 @@ impl Default for Amount {
 }
 
 impl FillTemplate {
+    /// Whether nothing is done to a zone first.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        let is_none = match self.amount {
+            Amount::Bytes(bytes) => bytes == 0,
+            Amount::Ppm(ppm) => ppm == 0,
+            Amount::Blocks(blocks) => blocks == 0,
+        };
+        is_none && !self.finish_first
+    }
+
     /// The fill of a zone of `capacity_lbas` blocks of `lba_bytes` with pages of `page_bytes`.
     #[must_use]
     pub fn resolve(&self, capacity_lbas: u64, lba_bytes: u32, page_bytes: u32) -> Fill {
@@ -394,6 +418,7 @@ impl FillTemplate {
             open_first: self.open_first,
             finish_first: self.finish_first,
             settle: self.settle,
+            repeat: false,
         }
     }
 }

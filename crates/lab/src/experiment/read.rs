@@ -6,10 +6,11 @@ use std::ops::Range;
 use zonelab_config::{Document, Errors, Field, FileKind, Item, Override, Reported, Table};
 use zonelab_device::{NamespaceId, Nanos};
 use zonelab_host::rate::{Counting, Limit};
-use zonelab_host::workload::Stop;
+use zonelab_host::workload::{Arrival, Stop};
 use zonelab_ssd::config::NamespaceConfig;
 use zonelab_ssd::faults::FaultPlan;
 
+use super::arrival::{arrival, usual_depth};
 use super::axis::{Axes, takes_values};
 use super::check::Varies;
 use super::ftl::ftl;
@@ -287,7 +288,9 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
             .optional(),
         false => Ok(None),
     };
-    let queue_depth = table.u32("queue_depth").within(1..=65_536).or(1);
+    let arrival = arrival(table);
+    let depth = arrival.as_ref().map_or(1, |arrival| usual_depth(*arrival));
+    let queue_depth = table.u32("queue_depth").within(1..=65_536).or(depth);
     let block_bytes = table.size_bytes("block").within(1..=1 << 31).or(4096);
     let rate = table
         .rate_bytes_per_s("rate")
@@ -315,6 +318,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         Ok(WorkTemplate::Write { .. }) | Err(_) => command(table),
         Ok(_) => Ok(None),
     };
+    let repeat = repeat(table, &work);
     if rate.as_ref().is_ok_and(Option::is_some) {
         table.refuse("rate_ops", "either `rate`, or `rate_ops`")?;
     }
@@ -331,6 +335,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         queue_depth: queue_depth?,
         block_bytes: block_bytes?,
         rate: by_bytes.or(by_ops),
+        arrival: arrival?,
         counting: counting?,
         ramp: Nanos(ramp?),
         stop: stop?,
@@ -339,7 +344,26 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         start: Nanos(start?),
         stack: own_stack?,
         command: command?,
+        repeat: repeat?,
     })
+}
+
+/// Whether finishes and resets begin again with the first zone.
+fn repeat(table: &Table<'_>, work: &Result<WorkTemplate, Reported>) -> Result<bool, Reported> {
+    let Ok(
+        WorkTemplate::Finish { fill }
+        | WorkTemplate::SoftFinish { fill, .. }
+        | WorkTemplate::Reset { fill, .. },
+    ) = work
+    else {
+        return Ok(false);
+    };
+    let repeat = table.bool("repeat").or(false)?;
+    if repeat && matches!(work, Ok(WorkTemplate::Reset { .. })) && fill.is_none() {
+        let why = "a zone that was reset holds nothing: say `fill`, as in \"100%\"";
+        table.refuse("repeat", why)?;
+    }
+    Ok(repeat)
 }
 
 /// The size of the commands that a write is sent in.
@@ -617,6 +641,7 @@ impl JobTemplate {
             queue_depth: 1,
             block_bytes: 4096,
             rate: None,
+            arrival: Arrival::Closed,
             counting: None,
             ramp: Nanos::ZERO,
             stop: Stop::default(),
@@ -625,6 +650,7 @@ impl JobTemplate {
             start: Nanos::ZERO,
             stack: None,
             command: None,
+            repeat: false,
         }
     }
 }

@@ -296,9 +296,13 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
     };
     let mine = || results.iter().filter(|job| job.name == template.name);
     let mut first_writes = Latency::new();
+    let mut service: Option<Latency> = None;
     let mut merges = MergeCount::default();
     for job in mine() {
         first_writes.merge(&job.recorder.first_writes);
+        if let Some(of_thread) = &job.recorder.service {
+            service.get_or_insert_default().merge(of_thread);
+        }
         merges += job.merges;
     }
     let group = GroupStats::of(mine().map(|job| &job.recorder.stats), kind);
@@ -306,11 +310,17 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
     if let Some(group) = group {
         metrics = Metrics::of(&group, &first_writes);
         metrics.add_finds(kind, &group.finds);
+        match &service {
+            Some(service) => metrics.add_service(service),
+            None if kind.moves_data() => metrics.add_stalls(&group.latency),
+            None => {}
+        }
     }
     metrics.add_merges(merges);
     let mut detail = JobDetail::of(mine().map(|job| &job.recorder.stats), kind);
     let from = mine().map(|job| job.measured_from).min();
     detail.measured = from.zip(mine().map(|job| job.ended).max());
+    detail.behind = mine().map(|job| job.behind).max().unwrap_or_default();
     metrics.add_seconds(&detail.throughput);
     JobMeasured {
         name: template.name.clone(),

@@ -6,11 +6,11 @@ use zonelab_host::rate::out_of_step;
 use zonelab_host::workload::blocks::BlockRange;
 use zonelab_host::workload::contents::Contents;
 use zonelab_host::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
-use zonelab_host::workload::{JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
+use zonelab_host::workload::{Ending, Fill, JobSpec, ReadWork, Stop, Work, WriteWork, slice_of};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 
-use crate::experiment::{BlocksTemplate, JobTemplate, StackModel, WorkTemplate};
+use crate::experiment::{BlocksTemplate, FillTemplate, JobTemplate, StackModel, WorkTemplate};
 use crate::kv::KvTemplate;
 
 /// What jobs have to know of the device that they run on.
@@ -138,6 +138,7 @@ fn check_ends(templates: &[&JobTemplate]) -> Result<(), String> {
             WorkTemplate::Blocks(BlocksTemplate { passes, .. }) => passes.is_none(),
             _ => false,
         };
+        let is_endless = is_endless || job.repeat;
         let is_counted = bytes.is_some() || operations.is_some() || periods.is_some();
         !is_endless || runtime.is_some() || is_counted
     };
@@ -227,6 +228,8 @@ fn spec(template: &JobTemplate, thread: u32, shape: &Shape) -> Result<JobSpec, S
         namespace: nsid,
         queue_depth: template.queue_depth,
         rate: template.rate,
+        arrival: template.arrival,
+        ending: ending(template),
         counting: template.counting,
         ramp: template.ramp,
         stop: Stop { ..template.stop },
@@ -300,12 +303,22 @@ fn blocks_spec(
         namespace: nsid,
         queue_depth: template.queue_depth,
         rate: template.rate,
+        arrival: template.arrival,
+        ending: ending(template),
         counting: template.counting,
         ramp: template.ramp,
         stop,
         ends_run: template.ends_run,
         ..JobSpec::new(template.name.clone(), Work::Directed(Box::new(work)))
     })
+}
+
+/// Of operations that are due at times of their own, all count that are due before the end.
+const fn ending(template: &JobTemplate) -> Ending {
+    match template.arrival.is_open() {
+        true => Ending::AtLastCompletion,
+        false => Ending::AtDecision,
+    }
 }
 
 /// Logical blocks of an operation.
@@ -366,6 +379,10 @@ fn work(
 ) -> Result<Work, Problem> {
     let capacity_lbas = zoned.zone_capacity_lbas;
     let (lba_bytes, page_bytes, max_transfer) = (bytes.lba, bytes.page, bytes.max_transfer);
+    let fill_of = |fill: FillTemplate| Fill {
+        repeat: template.repeat,
+        ..fill.resolve(capacity_lbas, lba_bytes, page_bytes)
+    };
     Ok(match template.work {
         WorkTemplate::Write {
             append,
@@ -394,22 +411,22 @@ fn work(
         }),
         WorkTemplate::Finish { fill } => Work::Finish {
             zones,
-            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
+            fill: fill_of(fill),
             soft: None,
         },
         WorkTemplate::SoftFinish { fill, ref soft } => Work::Finish {
             zones,
-            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
+            fill: fill_of(fill),
             soft: Some(soft.resolve(lba_bytes, max_transfer)?),
         },
         WorkTemplate::Reset { shuffled, fill } => Work::Reset {
             zones,
             shuffled,
-            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
+            fill: fill_of(fill),
         },
         WorkTemplate::Open { fill } => Work::Open {
             zones,
-            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
+            fill: fill_of(fill),
         },
         WorkTemplate::Blocks(_) => unreachable!("work on blocks has a specification of its own"),
         WorkTemplate::Kv(_) => {
@@ -417,7 +434,7 @@ fn work(
         }
         WorkTemplate::Close { fill } => Work::Close {
             zones,
-            fill: fill.resolve(capacity_lbas, lba_bytes, page_bytes),
+            fill: fill_of(fill),
         },
     })
 }

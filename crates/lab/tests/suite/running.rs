@@ -299,3 +299,68 @@ fn an_abandoned_point_is_left_while_it_runs() {
     assert!(results[0].is_none());
     assert!(asked.into_inner() > 10);
 }
+
+/// What the users of a drive see of a reset is not what a job sees that waits for each of its
+/// reads: 1 read in 271 is slow there, and nearly all are late for who does not wait.
+#[test]
+fn arrivals_that_do_not_wait_meet_the_stall() {
+    let file = include_str!("../../data/examples/reset-under-reads.toml");
+    let open = with(
+        file,
+        "queue_depth = \"$x\"",
+        "arrival = \"fixed\"\nrate_ops = 2000",
+    );
+    let results = run(&open, 1, 2).unwrap();
+    let of = |results: &[PointResult], series: &str, metric: &str| {
+        let mut points = results.iter();
+        let point = points.find(|of| of.series == series).expect("a series");
+        point.jobs[0].metrics.get(metric).expect("it was measured")
+    };
+    let p95_ms = |series| of(&results, series, "lat_p95_us") / 1e3;
+    assert!(
+        (p95_ms("all at once") - 71.8).abs() < 0.5,
+        "{}",
+        p95_ms("all at once")
+    );
+    assert!(
+        (p95_ms("preemptive") - 3.4).abs() < 0.3,
+        "{}",
+        p95_ms("preemptive")
+    );
+    assert_eq!(
+        of(&results, "all at once", "ops"),
+        200.0,
+        "all that were due in 100 ms"
+    );
+
+    // The closed job says what it leaves out.
+    let closed = run(file, 1, 2).unwrap();
+    assert!(of(&closed, "all at once", "lat_p95_us") < 100.0);
+    assert!(of(&closed, "all at once", "lat_by_time_p95_us") > 76_000.0);
+    let blocked = of(&closed, "all at once", "blocked_share");
+    assert!((0.7..0.9).contains(&blocked), "{blocked}");
+}
+
+/// What cannot be is refused with what would be.
+#[test]
+fn arrivals_need_a_rate_and_transfers() {
+    let file = include_str!("../../data/examples/reset-under-reads.toml");
+    let depth = "queue_depth = \"$x\"";
+    for (from, to, says) in [
+        (depth, "arrival = \"fixed\"", "say `rate_ops`, or `rate`"),
+        (
+            depth,
+            "arrival = \"poisson\"\nrate_ops = 9\nrate_counts = \"issue\"",
+            "counts when it is due",
+        ),
+        (
+            "start = \"5ms\"",
+            "arrival = \"poisson\"\nrate_ops = 9",
+            "zones are managed one after another",
+        ),
+        ("start = \"5ms\"", "repeat = true", "say `fill`"),
+    ] {
+        let errors = points(&with(file, from, to), &[]).expect_err(to);
+        assert!(errors.to_string().contains(says), "{to}: {errors}");
+    }
+}

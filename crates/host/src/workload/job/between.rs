@@ -92,7 +92,7 @@ impl WorkloadJob {
             Verdict::Done => self.stopping = true,
             Verdict::Restart => {
                 // Only what is done at the depth that was found is reported.
-                let recorder = Recorder::new(self.spec.recording);
+                let recorder = Recorder::new(self.spec.recording, self.spec.arrival.is_open());
                 self.result.recorder = recorder;
                 self.result.recorder.start(self.result.started, now);
                 self.result.measured_from = now;

@@ -7,8 +7,9 @@ use crate::workload::source::Sent;
 /// A command in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
+    /// When the job decided to issue it, or when it was due.
     pub(super) decided: Nanos,
-    /// The same, unless submission and completion are told apart.
+    /// When it was issued, and with the device if submission and completion are told apart.
     pub(super) submitted: Nanos,
     /// Where it begins on the device.
     pub(super) first_block: u64,

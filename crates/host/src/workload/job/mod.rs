@@ -344,7 +344,7 @@ impl WorkloadJob {
         let stop = &self.spec.stop;
         let has_had = |limit: Option<u64>, issued| limit.is_some_and(|limit| issued >= limit);
         self.stopping
-            || now >= self.deadline
+            || now >= self.deadline && !self.rates.is_behind(self.deadline)
             || (has_had(stop.bytes, self.issued_bytes)
                 || has_had(stop.operations, self.issued_ops))
                 // The last of them may not be complete.
@@ -355,8 +355,9 @@ impl WorkloadJob {
     /// more to do: one that had nothing under way at that time, since it was pausing or
     /// between two commands, has no failed command that tells of it.
     #[cold]
-    fn stop(&mut self, has_more: bool) {
+    fn stop(&mut self, now: Nanos, has_more: bool) {
         self.result.is_cut_off |= has_more && self.shared.stop.was_device_lost();
+        self.result.behind = self.rates.behind(now.min(self.deadline));
         self.stopping = true;
     }
 
@@ -372,7 +373,7 @@ impl WorkloadJob {
         while let Some(&slot) = self.free.last() {
             let now = queue.now();
             if self.is_over(now) {
-                self.stop(!self.has_done_its_part(now));
+                self.stop(now, !self.has_done_its_part(now));
                 return None;
             }
             if self.is_flushing(queue, now) {
@@ -468,22 +469,26 @@ impl WorkloadJob {
             true => queue.now(),
             false => now,
         };
+        let decided = match step.role.begins() {
+            true => self.rates.due(now),
+            false => now,
+        };
         self.slots[slot as usize] = InFlight {
-            decided: now,
+            decided,
             submitted,
             first_block,
             depth: self.in_flight(),
             sent: step.sent(),
         };
         if step.role.begins() {
-            self.begun(&step, now, submitted);
+            self.begun(&step, now, (decided, submitted));
         }
         true
     }
 
     /// An operation has begun: it counts.
     #[inline]
-    fn begun(&mut self, step: &Step, now: Nanos, submitted: Nanos) {
+    fn begun(&mut self, step: &Step, now: Nanos, (decided, submitted): (Nanos, Nanos)) {
         let bytes = step.lbas * self.lba_bytes;
         self.issued_ops += 1;
         self.issued_bytes += bytes;
@@ -501,7 +506,7 @@ impl WorkloadJob {
         }
         if step.role == Role::FirstPart {
             self.whole = Some(Whole {
-                decided: now,
+                decided,
                 submitted,
                 link_bytes: 0,
                 found: Found::Work(0),

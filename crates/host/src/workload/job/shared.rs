@@ -67,6 +67,9 @@ pub struct JobResult {
     pub measured_from: Nanos,
     /// When its last operation had completed.
     pub ended: Nanos,
+    /// For how long the next operation had been due when it was told to end: those that were due
+    /// in this time were never issued. Of jobs whose operations are due at times of their own.
+    pub behind: Nanos,
     /// Operations issued and completed, measured or not.
     pub operations: u64,
     /// Zones reset because they were full and to be written again.
@@ -101,10 +104,11 @@ impl JobResult {
     pub(super) fn new(spec: &JobSpec) -> Self {
         Self {
             name: spec.name.clone(),
-            recorder: Recorder::new(spec.recording),
+            recorder: Recorder::new(spec.recording, spec.arrival.is_open()),
             started: spec.start,
             measured_from: spec.start,
             ended: spec.start,
+            behind: Nanos::ZERO,
             operations: 0,
             cleared_zones: 0,
             ended_zones: 0,

@@ -58,6 +58,8 @@ struct Soft {
 /// What is done to a zone, in this order; what is not asked for is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// Of a zone that comes round again.
+    Empty,
     Open,
     Fill,
     Finish,
@@ -178,6 +180,12 @@ impl Manage {
         let fill = chore.turn.fill;
         loop {
             match chore.stage {
+                Stage::Empty => {
+                    chore.stage = Stage::Open;
+                    if chore.turn.is_again && self.kind == OpKind::Finish {
+                        return Some(self.prepare(chore, OpKind::Reset));
+                    }
+                }
                 Stage::Open => {
                     chore.stage = Stage::Fill;
                     if fill.open_first {
@@ -354,7 +362,7 @@ impl Manage {
 impl Chore {
     fn new(turn: Turn) -> Self {
         Self {
-            stage: Stage::Open,
+            stage: Stage::Empty,
             written: turn.written,
             to_fill: turn.fill.lbas,
             resume_at: Nanos::ZERO,

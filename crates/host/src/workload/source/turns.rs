@@ -18,6 +18,8 @@ pub(super) enum Turns {
         zones: Vec<u32>,
         /// Position of the next.
         at: usize,
+        /// All have had their turn before.
+        is_again: bool,
         fill: Fill,
     },
     /// Zones that jobs share.
@@ -32,6 +34,8 @@ pub(super) struct Turn {
     pub(super) written: u64,
     /// What is done to it first.
     pub(super) fill: Fill,
+    /// It has had its turn before.
+    pub(super) is_again: bool,
 }
 
 /// What there is.
@@ -53,12 +57,25 @@ impl Turns {
             settle: asleep(fill.settle, slack),
             ..*fill
         };
-        Self::Listed { zones, at: 0, fill }
+        Self::Listed {
+            zones,
+            at: 0,
+            is_again: false,
+            fill,
+        }
     }
 
     pub(super) fn next(&mut self, rng: &mut Rng) -> Next {
         match self {
-            Self::Listed { zones, at, fill } => {
+            Self::Listed {
+                zones,
+                at,
+                is_again,
+                fill,
+            } => {
+                if *at == zones.len() && fill.repeat {
+                    (*at, *is_again) = (0, true);
+                }
                 let Some(&zone) = zones.get(*at) else {
                     return Next::Exhausted;
                 };
@@ -67,6 +84,7 @@ impl Turns {
                     zone,
                     written: 0,
                     fill: *fill,
+                    is_again: *is_again,
                 })
             }
             Self::Shared(turns) => turns.next(rng),
@@ -77,7 +95,9 @@ impl Turns {
     /// should know that it waits for something.
     pub(super) fn has_more(&self) -> bool {
         match self {
-            Self::Listed { zones, at, .. } => *at < zones.len(),
+            Self::Listed {
+                zones, at, fill, ..
+            } => *at < zones.len() || fill.repeat && !zones.is_empty(),
             Self::Shared(turns) => turns.has_more(),
         }
     }
@@ -202,6 +222,7 @@ impl SharedTurns {
                 block_lbas,
                 ..Fill::default()
             },
+            is_again: false,
         })
     }
 

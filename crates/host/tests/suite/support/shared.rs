@@ -200,6 +200,7 @@ pub(crate) const NO_FILL: Fill = Fill {
     open_first: false,
     finish_first: false,
     settle: Nanos::ZERO,
+    repeat: false,
 };
 
 /// A job of `spec` for a namespace, with addresses of `seed`.

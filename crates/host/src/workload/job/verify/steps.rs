@@ -105,7 +105,7 @@ impl WorkloadJob {
             if is_over {
                 let has_more = now < self.deadline && verify.phase != Phase::Over;
                 verify.give_up();
-                self.stop(has_more);
+                self.stop(now, has_more);
             }
             let verify = self.verify.as_mut()?;
             match verify.phase {
@@ -205,7 +205,7 @@ impl WorkloadJob {
             return None;
         }
         if !may_go_on {
-            self.stop(reads_back && now < self.deadline);
+            self.stop(now, reads_back && now < self.deadline);
             return None;
         }
         verify.is_last = true;
