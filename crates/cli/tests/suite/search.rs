@@ -198,7 +198,10 @@ fn a_grid_is_run_whole_and_its_front_marked() {
     // The same again runs nothing, and says it to a reader.
     let text = scratch.search("out", &[]);
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("of 9 settings on the front"), "{text}");
+    assert!(
+        text.contains("of 9 settings found that no other of them beats"),
+        "{text}"
+    );
     assert_eq!(text.matches("the file's settings").count(), 1, "{text}");
     assert!(text.contains("published: the authors'"), "{text}");
     assert_eq!(scratch.found("out"), files);

@@ -59,7 +59,7 @@ fn checks_hold(id: &str, checks: usize) {
 
 #[test]
 fn zinc_with_synchronous_resets() {
-    checks_hold("zinc-elsewhere-confznspp", 10);
+    checks_hold("zinc-elsewhere-confznspp", 6);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn zinc_with_asynchronous_resets_of_small_zones() {
 
 #[test]
 fn softfinish_where_the_drive_fills() {
-    checks_hold("softfinish-elsewhere-confznspp", 8);
+    checks_hold("softfinish-elsewhere-confznspp", 6);
 }
 
 #[test]

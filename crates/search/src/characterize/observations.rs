@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::effect::{Effect, Verdict};
 use super::facts::Facts;
 use super::samples::Samples;
+use super::suite::REWRITES;
 
 /// What counts as an effect: a twentieth.
 const SOME: f64 = 1.05;
@@ -506,9 +507,20 @@ impl Look<'_> {
             let what = format!("P95 of {work}s beside resets, times alone");
             evidence(what, ratio, Bound::AtMost(1.0 + NONE), Some(published))
         };
-        [("read", 1.0), ("write", 1.007), ("append", 0.997)]
+        let mut all: Vec<Evidence> = [("read", 1.0), ("write", 1.007), ("append", 0.997)]
             .map(of)
-            .into()
+            .into();
+        let of = |series| {
+            self.samples
+                .by_time("beside-resets", (series, "read alone"))
+        };
+        all.push(evidence(
+            "P95 by time of reads beside zones that are reset and written again, times alone",
+            Effect::ratio(&of(REWRITES), &of("read alone")),
+            Bound::AtMost(1.0 + NONE),
+            None,
+        ));
+        all
     }
 
     fn resets_beside(&self) -> Vec<Evidence> {

@@ -107,6 +107,21 @@ impl Samples {
         values.unwrap_or_default()
     }
 
+    /// P95 of a job at the first value of the axis, by time: what 95 % of the time of its
+    /// operations passed in. A job that waits for each of them issues few while one is slow.
+    pub(super) fn by_time(&self, part: &str, (series, job): (&str, &str)) -> Vec<f64> {
+        let samples = self.parts.get(part).into_iter().flatten();
+        let mut found = samples.filter(|of| of.series == series && of.job == job && of.x == 1.0);
+        let repeats = found.next().into_iter().flat_map(|of| &of.repeats);
+        let of_repeat = |of: &BTreeMap<String, f64>| {
+            let by_count = *of.get("lat_p95_us")?;
+            // Without stalls there is no difference.
+            let by_time = of.get("lat_by_time_p95_us").unwrap_or(&by_count);
+            Some(by_time.max(by_count))
+        };
+        repeats.filter_map(of_repeat).collect()
+    }
+
     /// The points of a curve: the values of the axis and what was measured there.
     pub(super) fn curve(&self, part: &str, series: &str, metric: &str) -> Vec<(f64, Vec<f64>)> {
         let samples = self.parts.get(part).into_iter().flatten();

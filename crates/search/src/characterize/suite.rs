@@ -8,10 +8,15 @@ use super::facts::Facts;
 
 /// What a drive might write in a second, in bytes: for zones that suffice.
 const BYTES_PER_SECOND: u64 = 4 << 30;
+/// What is written at least while it is looked at how steady a drive is: some seconds of a fast
+/// one.
+const STEADY_BYTES: u64 = 6 << 30;
 /// Id of the part that formats the drive in another way, which not every one takes.
 pub const FORMATS: &str = "formats";
 /// Id of the part with a host whose threads share a core.
 const SHARED_CORE: &str = "shared-core";
+/// Series of reads beside zones that are reset, written again, and reset again.
+pub(super) const REWRITES: &str = "read beside rewrites";
 /// Zones that are written beside resets.
 const BESIDE: u32 = 6;
 
@@ -435,25 +440,29 @@ impl Writer<'_> {
     }
 
     fn stability(&self) -> Part {
-        let runtime = match self.effort {
-            Effort::Quick => "6s",
-            Effort::Full => "60s",
+        let times = match self.effort {
+            Effort::Quick => 1,
+            Effort::Full => 10,
         };
         let kib = (self.facts.max_append_bytes >> 10).min(128);
         let threads = self.facts.open_zones.min(4);
+        // Each zone is reset and written again within the run: before, a drive whose resets are
+        // in the way looks stable.
+        let capacity = self.facts.zone_capacity_lbas * u64::from(self.facts.lba_bytes);
+        let bytes = (2 * capacity).max(STEADY_BYTES / u64::from(threads)) * times;
         let jobs = vec![
             Job::new("read", "read", "0..=3")
                 .text("block", "4KiB")
                 .plain("queue_depth", 32.min(self.facts.depth))
-                .text("ramp", "1s")
-                .text("runtime", runtime)
-                .plain("ends_run", true),
+                .text("ramp", "1s"),
             Job::new("append", "append", &range(4, threads))
                 .plain("threads", threads)
                 .plain("zones_per_thread", 1)
                 .text("block", format!("{kib}KiB"))
                 .plain("queue_depth", 8.min(self.facts.depth))
                 .text("ramp", "1s")
+                .text("bytes", format!("{bytes}B"))
+                .plain("ends_run", true)
                 .plain("repeat", true),
         ];
         let full = "full_zones = \"0..=3\"\n";
@@ -514,6 +523,12 @@ impl Writer<'_> {
             let of = full(if work == "read" { count + 2 } else { count });
             all.push(series(&beside, &[&beside, "reset"], &of));
         }
+        // What a drive leaves to the next write of a zone is paid there.
+        let rewrite = Job::new("rewrite", "reset", &range(0, count));
+        let rewrite = rewrite.text("fill", "64KiB").plain("repeat", true);
+        jobs.push(rewrite);
+        let of = format!("full_zones = \"{read}\"\n");
+        all.push(series(REWRITES, &["read alone", "rewrite"], &of));
         let title = ("beside-resets", "Resets beside I/O");
         self.part(title, &[12, 13], "", (jobs, all))
     }

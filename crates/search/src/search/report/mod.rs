@@ -211,7 +211,7 @@ fn summary(search: &Search, rows: &[Row]) -> String {
         refused => format!(", {refused} of them refused"),
     };
     format!(
-        "{}: {on_front} of {} settings on the front{refused} ({}, seed {})",
+        "{}: {on_front} of {} settings found that no other of them beats{refused} ({}, seed {})",
         search.experiment().id,
         rows.len(),
         search.method().name(),
