@@ -15,6 +15,7 @@ use crate::arrivals;
 use crate::experiment::{Experiment, JobTemplate, SeriesSpec, WorkTemplate};
 use crate::notices;
 use crate::outlast;
+use crate::owed;
 use crate::run::{JobMeasured, Point, PointResult};
 
 /// The least share of a job's operations that is worth a sentence.
@@ -38,6 +39,7 @@ pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
             outlasted
                 .into_iter()
                 .chain(arrivals::of_point(experiment, of))
+                .chain(owed::of_point(of))
         });
         let beside = notices::gathered(beside, &experiment.axis.name);
         let said = said.into_iter().chain(beside);
@@ -189,7 +191,7 @@ fn sentence(group: &[Said], axis: &str) -> String {
         series, job, what, ..
     } = first;
     let values: Vec<&str> = group.iter().map(|of| of.x.as_str()).collect();
-    let place = place((series, job), axis, &values);
+    let place = place((series, Some(job)), axis, &values);
     let shares = group.iter().filter_map(|of| of.share);
     let least = shares.clone().fold(f64::INFINITY, f64::min);
     let most = shares.fold(f64::NEG_INFINITY, f64::max);
@@ -208,8 +210,8 @@ fn sentence(group: &[Said], axis: &str) -> String {
     )
 }
 
-/// A job of a series, at these axis values.
-pub(crate) fn place((series, job): (&str, &str), axis: &str, values: &[&str]) -> String {
+/// A series, or a job of it, at these axis values.
+pub(crate) fn place((series, job): (&str, Option<&str>), axis: &str, values: &[&str]) -> String {
     let mut values = values.to_vec();
     values.dedup();
     let more = values.len().saturating_sub(VALUES_SHOWN);
@@ -218,7 +220,8 @@ pub(crate) fn place((series, job): (&str, &str), axis: &str, values: &[&str]) ->
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("series \"{series}\", {axis} {shown}{more}, job \"{job}\"")
+    let job = job.map_or_else(String::new, |job| format!(", job \"{job}\""));
+    format!("series \"{series}\", {axis} {shown}{more}{job}")
 }
 
 /// "51,200 reads".

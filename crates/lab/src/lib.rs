@@ -54,6 +54,7 @@ pub mod metrics;
 mod notices;
 mod outlast;
 pub mod output;
+mod owed;
 pub mod policies;
 pub mod published;
 pub mod reference;

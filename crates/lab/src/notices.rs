@@ -3,10 +3,10 @@
 use crate::idle::place;
 use crate::run::{JobMeasured, PointResult};
 
-/// Something about one job at one axis value.
+/// Something about a series, or one job of it, at one axis value.
 pub(crate) struct Notice {
     series: String,
-    job: String,
+    job: Option<String>,
     x: String,
     /// Notices of a job that are about the same become one sentence.
     about: String,
@@ -16,18 +16,27 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
+    /// About what a drive did for all jobs.
+    pub(crate) fn of_point(point: &PointResult, about: &str, (size, text): (f64, String)) -> Self {
+        Self {
+            series: point.series.clone(),
+            job: None,
+            x: point.x.text.clone(),
+            about: about.to_owned(),
+            size,
+            text,
+        }
+    }
+
     pub(crate) fn of(
         (point, job): (&PointResult, &JobMeasured),
         about: impl Into<String>,
         (size, text): (f64, String),
     ) -> Self {
         Self {
-            series: point.series.clone(),
-            job: job.name.clone(),
-            x: point.x.text.clone(),
+            job: Some(job.name.clone()),
             about: about.into(),
-            size,
-            text,
+            ..Self::of_point(point, "", (size, text))
         }
     }
 
@@ -54,7 +63,7 @@ pub(crate) fn gathered(notices: impl IntoIterator<Item = Notice>, axis: &str) ->
     }
     let sentence = |(worst, values): &(Notice, Vec<String>)| {
         let shown: Vec<&str> = values.iter().map(String::as_str).collect();
-        let place = place((&worst.series, &worst.job), axis, &shown);
+        let place = place((&worst.series, worst.job.as_deref()), axis, &shown);
         let most = if values.len() > 1 { "up to " } else { "" };
         format!("{place}: {most}{}", worst.text)
     };

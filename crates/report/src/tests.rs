@@ -104,6 +104,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             spread: None,
             detail: JobDetail {
                 measured: None,
+                behind: Nanos::ZERO,
                 operations: 10,
                 latencies: vec![Nanos(5); 11],
                 throughput: vec![slot(0, 4), slot(500, 6)],
@@ -113,6 +114,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             totals: Totals::default(),
             busy_ns: Default::default(),
             resources: (1, 2),
+            owed: Default::default(),
             detail: PointDetail {
                 channels: vec![reading(1)],
                 units: vec![reading(2); 2],

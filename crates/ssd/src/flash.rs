@@ -4,6 +4,7 @@
 mod blocks;
 mod cache;
 mod operations;
+mod owed;
 mod placement;
 mod power;
 mod saved;
@@ -28,6 +29,7 @@ pub use blocks::{BlockState, Blocks};
 use cache::Cache;
 pub(crate) use cache::{Foldable, SavedCache};
 use operations::duration_ns;
+pub use owed::Owed;
 use placement::Placements;
 pub(crate) use saved::{SavedFlash, TOTAL_MAX};
 pub(crate) use version_1::Version1;

@@ -147,6 +147,12 @@ impl Layout {
         }
     }
 
+    /// Planes that erase and program together, as one.
+    #[must_use]
+    pub const fn planes_together(&self) -> u32 {
+        self.planes_together
+    }
+
     /// Number of units of the drive.
     #[must_use]
     pub fn units(&self) -> u32 {

@@ -65,6 +65,7 @@ fn made_up(point: &run::Point, number: usize) -> PointResult {
             },
             detail: JobDetail {
                 measured: None,
+                behind: Nanos::ZERO,
                 operations: 1_000_000,
                 latencies: quantiles().into_iter().map(latency).collect(),
                 throughput: Vec::new(),

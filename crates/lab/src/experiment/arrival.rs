@@ -4,11 +4,11 @@ use zonelab_config::{Reported, Table};
 use zonelab_host::workload::Arrival;
 
 /// Operations in flight of a job that says nothing else.
-pub(super) const fn usual_depth(arrival: Arrival) -> u32 {
+pub(super) const fn usual_depth(arrival: &Result<Arrival, Reported>) -> u32 {
     match arrival {
-        Arrival::Closed => 1,
+        Ok(Arrival::Closed) | Err(_) => 1,
         // More wait in the host, and their waiting counts as well.
-        Arrival::Fixed | Arrival::Poisson => 512,
+        Ok(Arrival::Fixed | Arrival::Poisson) => 512,
     }
 }
 

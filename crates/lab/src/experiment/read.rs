@@ -289,8 +289,8 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         false => Ok(None),
     };
     let arrival = arrival(table);
-    let depth = arrival.as_ref().map_or(1, |arrival| usual_depth(*arrival));
-    let queue_depth = table.u32("queue_depth").within(1..=65_536).or(depth);
+    let queue_depth = table.u32("queue_depth").within(1..=65_536);
+    let queue_depth = queue_depth.or(usual_depth(&arrival));
     let block_bytes = table.size_bytes("block").within(1..=1 << 31).or(4096);
     let rate = table
         .rate_bytes_per_s("rate")

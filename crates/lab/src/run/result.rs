@@ -6,6 +6,7 @@ use zonelab_device::Nanos;
 use zonelab_host::stats::{Latency, OpKind};
 use zonelab_ssd::Drive;
 use zonelab_ssd::account::{Cause, Totals};
+use zonelab_ssd::flash::Owed;
 pub use zonelab_ssd::record::ZoneHistory;
 
 #[cfg(doc)]
@@ -62,6 +63,8 @@ pub struct DriveMeasured {
     pub busy_ns: (BTreeMap<&'static str, u64>, BTreeMap<&'static str, u64>),
     /// Number of channels and units.
     pub resources: (u32, u32),
+    /// What it had still to do when the run ended.
+    pub owed: Owed,
     /// Where time and wear went.
     pub detail: PointDetail,
     /// The first [`ZONE_HISTORY_LIMIT`] changes of zone states.
@@ -88,6 +91,7 @@ impl PointResult {
                 totals: drive.totals,
                 busy_ns: drive.busy_ns.clone(),
                 resources: drive.resources,
+                owed: drive.owed,
                 detail: PointDetail::default(),
                 zone_history: ZoneHistory::default(),
             }),
@@ -191,6 +195,7 @@ impl DriveMeasured {
             totals: drive.totals().since(before),
             busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
             resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
+            owed: drive.flash().owed(),
             detail: PointDetail::of(drive),
             zone_history: first_changes(zones),
         }

@@ -109,6 +109,13 @@ impl Flash {
         used * u64::from(cache.place_lbas) * lba_bytes
     }
 
+    /// Bytes that finishes left to be programmed when the SLC cache is folded.
+    pub(crate) fn unfilled_bytes(&self) -> u64 {
+        let zones = self.cache.iter().flat_map(|cache| &cache.zones);
+        let lbas = zones.filter_map(|zone| zone.rest.map(|(first, end)| u64::from(end - first)));
+        lbas.sum::<u64>() * u64::from(self.page_bytes / self.layout.page_lbas())
+    }
+
     /// Where in the SLC cache a logical block of a physical zone is: the block of the drive,
     /// and how many logical blocks lie in front of it there. `None`: it is on the blocks of the
     /// zone, if anywhere.

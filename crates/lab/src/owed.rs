@@ -1,0 +1,51 @@
+//! Drives that put work off until after the run: their numbers are those of a drive that does less.
+
+use zonelab_figures::table::time;
+
+use crate::idle::grouped;
+use crate::notices::Notice;
+use crate::run::PointResult;
+
+/// The least share of what dies did in a run that is worth a sentence if it was put off.
+const LEAST_SHARE: f64 = 0.01;
+
+/// What the drive of a point had still to do.
+pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
+    let drive = result.drive.as_ref()?;
+    let owed = &drive.owed;
+    let done_ns: u64 = drive.busy_ns.1.values().sum();
+    let share = owed.die_time.0 as f64 / done_ns.max(1) as f64;
+    if share < LEAST_SHARE {
+        return None;
+    }
+    let mib = |bytes: u64| format!("{} MiB", grouped(bytes.div_ceil(1 << 20)));
+    let parts = [
+        (
+            owed.stale_blocks,
+            format!("{} blocks to be erased", grouped(owed.stale_blocks)),
+        ),
+        (
+            owed.cached_bytes,
+            format!("{} in its cache to be folded", mib(owed.cached_bytes)),
+        ),
+        (
+            owed.unfilled_bytes,
+            format!(
+                "{} of finished zones to be filled",
+                mib(owed.unfilled_bytes)
+            ),
+        ),
+    ];
+    let parts = parts.into_iter().filter(|(amount, _)| *amount > 0);
+    let parts: Vec<String> = parts.map(|(_, text)| text).collect();
+    let text = format!(
+        "{} of die time was still owed at the end ({}), {} what its dies did, and is in no latency",
+        time(owed.die_time.0),
+        parts.join(", "),
+        match share < 2.0 {
+            true => format!("{:.0} % of", share * 100.0),
+            false => format!("{} times", grouped(share as u64)),
+        },
+    );
+    Some(Notice::of_point(result, "owed", (share, text)))
+}
