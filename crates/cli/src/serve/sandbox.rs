@@ -255,10 +255,8 @@ mod tests {
         let listener = UnixListener::bind_addr(&name).unwrap();
         let parent = rustix::process::getppid().unwrap();
         in_thread(move || {
-            let Ok(status) = restrict(&line.args) else {
-                eprintln!("skipped: no Landlock here");
-                return;
-            };
+            // Without Landlock it holds nothing, which is no error.
+            let status = restrict(&line.args).unwrap();
             let missing = not_held(status.landlock);
             if !missing.contains(&"files") {
                 let error = File::open("/proc/self/status").unwrap_err();
