@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -241,15 +242,18 @@ fn scratch() -> Result<TempDir, Failure> {
 fn read(file: &str) -> Result<Bundle, Failure> {
     let path = Path::new(file);
     let limits = Limits::default();
-    let size = fs::metadata(path)
-        .map_err(|error| unreadable(path, &error))?
-        .len();
-    if size > limits.bytes {
+    let wrong = |error: std::io::Error| unreadable(path, &error);
+    let mut bytes = Vec::new();
+    // What is no ordinary file may go on for ever.
+    let most = limits.bytes.saturating_add(1);
+    let mut opened = fs::File::open(path).map_err(wrong)?.take(most);
+    opened.read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() as u64 > limits.bytes {
         return Err(Failure::input(anyhow!(
-            "{file}: {size} bytes: too large for a bundle"
+            "{file}: more than {} bytes: too large for a bundle",
+            limits.bytes
         )));
     }
-    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
     Bundle::read(&bytes, limits).map_err(|error| Failure::input(anyhow!("{file}: {error}")))
 }
 

@@ -7,6 +7,7 @@
 //! | [`host`] | what a host knows: how each command must end, and what blocks hold | completions, states and data of a drive |
 //! | [`blocks`] | NAND flash, block by block: what is programmed, what may be erased | the block log and the erase counts of a drive |
 //! | [`disk`] | what a medium can hold when its process or its machine ends | what a store makes of it |
+//! | [`ends`] | when a process or its machine can end | what is left of the host's work, when it is opened again |
 //! | [`served`] | commands that were submitted | completions: each command has one |
 //!
 //! An oracle panics if something is wrong, and the message says with which zone, block or
@@ -14,6 +15,7 @@
 
 pub mod blocks;
 pub mod disk;
+pub mod ends;
 pub mod host;
 mod owners;
 mod report;

@@ -341,7 +341,8 @@ impl<M: Medium> Store<M> {
     }
 
     /// After a loss of power: what was done once more is durable before what it
-    /// was done from goes, and what is void goes before anything new is written.
+    /// was done from goes, and what is void goes before anything new is written. Data that a
+    /// durable record speaks of stays until a newer record is durable, too.
     fn void_unrecorded(&mut self) -> io::Result<()> {
         self.medium.sync()?;
         for at in std::mem::take(&mut self.void_at) {
@@ -350,6 +351,7 @@ impl<M: Medium> Store<M> {
         for at in std::mem::take(&mut self.void_notes) {
             self.put(at, &[0; NOTE_BYTES])?;
         }
+        self.sync_all()?;
         for zone in 0..self.layout.zones {
             self.zones[zone as usize].garbage_end = self.layout.zone_bytes;
             self.remove_garbage(zone)?;

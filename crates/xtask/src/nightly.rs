@@ -93,12 +93,13 @@ const LONGER: [(&str, &str); 5] = [
     ("ZONELAB_POWER_CUTS", "100000"),
 ];
 /// Variables that hold the first seed of randomised tests.
-const SEEDS: [&str; 8] = [
+const SEEDS: [&str; 9] = [
     "PROPTEST_RNG_SEED",
     "ZONELAB_FTL_SEED",
     "ZONELAB_KILL_SEED",
     "ZONELAB_KV_SEED",
     "ZONELAB_LIMIT_SEED",
+    "ZONELAB_POWER_CUT_SEED",
     "ZONELAB_FIO_SEED",
     "ZONELAB_HOSTILE_SEED",
     "ZONELAB_RELATIONS_SEED",

@@ -1,59 +1,7 @@
 //! What a drive did to its zones and blocks, and what may be left of it.
 
-use zonelab_device::ZoneId;
 use zonelab_nvme::zns::ZoneState;
-use zonelab_ssd::Drive;
-
-/// What a host sees of a zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct View {
-    pub(super) state: ZoneState,
-    pub(super) host_lbas: u64,
-    written_lbas: u64,
-    zrwa_end_lbas: Option<u64>,
-    extension: Option<Box<[u8]>>,
-}
-
-impl View {
-    pub(super) fn of(drive: &Drive, zone: ZoneId) -> Self {
-        let zones = drive.zones();
-        Self {
-            state: zones.state(zone),
-            host_lbas: zones.host_lbas(zone),
-            written_lbas: zones.written_lbas(zone),
-            zrwa_end_lbas: zones.zrwa_end_lbas(zone),
-            extension: zones.extension(zone).map(Into::into),
-        }
-    }
-
-    pub(super) const fn has_zrwa(&self) -> bool {
-        self.zrwa_end_lbas.is_some()
-    }
-
-    /// What it is after power was lost and has come back (ZNS command set 1.1,
-    /// section 2.1.1.3).
-    pub(super) fn after_power_loss(&self) -> Self {
-        let is_active = matches!(
-            self.state,
-            ZoneState::IMPLICITLY_OPENED | ZoneState::EXPLICITLY_OPENED | ZoneState::CLOSED
-        );
-        if !is_active {
-            return self.clone();
-        }
-        let holds_nothing = self.host_lbas == 0 && self.zrwa_end_lbas.unwrap_or(0) == 0;
-        if holds_nothing && self.extension.is_none() {
-            return Self {
-                state: ZoneState::EMPTY,
-                zrwa_end_lbas: None,
-                ..self.clone()
-            };
-        }
-        Self {
-            state: ZoneState::CLOSED,
-            ..self.clone()
-        }
-    }
-}
+use zonelab_oracle::ends::ZoneView;
 
 /// In place of the content of a block: the command of that number made it zeros.
 pub(super) const ZEROED: u32 = 1 << 31;
@@ -72,7 +20,7 @@ pub(super) struct Candidate {
     pub(super) from: usize,
     /// Steps of the medium when the host was told.
     pub(super) told: Option<usize>,
-    pub(super) view: View,
+    pub(super) view: ZoneView,
     /// Which command wrote each block; 0: none; [`ZEROED`]: zeros.
     pub(super) stamps: Vec<u32>,
 }
@@ -114,7 +62,7 @@ impl History {
     }
 
     /// Panics if what was found cannot be left after so many steps.
-    pub(super) fn check(&self, steps: usize, zone: u32, view: &View, stamps: &[u32]) {
+    pub(super) fn check(&self, steps: usize, zone: u32, view: &ZoneView, stamps: &[u32]) {
         let possible = self.possible(steps);
         let is_loose = possible.iter().any(|of| of.view.has_zrwa());
         let fits = |of: &&Candidate| of.view.after_power_loss() == *view;

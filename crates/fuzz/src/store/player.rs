@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Nanos, Op, QueueId, Tag, ZoneId};
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
+use zonelab_oracle::ends::ZoneView;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_ssd::contents::Contents;
 use zonelab_ssd::{Control, Drive, DriveModel, profile};
 use zonelab_store::open;
 use zonelab_target::controller::formatted;
 
-use super::history::{Candidate, History, Value, View, ZEROED, check_block};
+use super::history::{Candidate, History, Value, ZEROED, check_block};
 use super::tape::Tape;
 use crate::draw::{Draw, Weights};
 
@@ -191,7 +192,7 @@ impl Player {
         let end = op.first_block() + u64::from(op.nlb());
         let is_within = matches!(op, Op::Append { .. }) || end <= slba.0 + size_lbas;
         let op = if is_within { op } else { Op::Flush };
-        let before = View::of(&self.drive, zone);
+        let before = ZoneView::of(&self.drive, zone);
         let (tag, from) = (self.next_tag, self.tape.len());
         let offset = match op {
             Op::Append { .. } => before.host_lbas,
@@ -209,7 +210,7 @@ impl Player {
             _ => None,
         };
         self.submit(nsid, op, data);
-        let after = View::of(&self.drive, zone);
+        let after = ZoneView::of(&self.drive, zone);
         let blocks = offset..(offset + u64::from(op.nlb())).min(size_lbas);
         let is_write = matches!(
             op,
@@ -281,7 +282,7 @@ impl Player {
     /// Notes which zones are not as they were, and what was written to one.
     fn note(&mut self, tag: u32, from: usize, wrote: Option<(ZoneId, std::ops::Range<u64>, u32)>) {
         for (zone, history) in (0..).map(ZoneId).zip(&mut self.zones) {
-            let view = View::of(&self.drive, zone);
+            let view = ZoneView::of(&self.drive, zone);
             let last = history.last();
             let mut stamps = last.stamps.clone();
             if stamps.is_empty() {
@@ -376,7 +377,7 @@ impl Player {
                 tag: 0,
                 from: told,
                 told: Some(told),
-                view: View::of(&self.drive, zone),
+                view: ZoneView::of(&self.drive, zone),
                 stamps: vec![0; lbas as usize],
             }];
         }
@@ -432,7 +433,7 @@ fn stamp_of(block: &[u8], lba: u64) -> u32 {
     tag
 }
 
-type Zones = Vec<(View, Vec<u32>)>;
+type Zones = Vec<(ZoneView, Vec<u32>)>;
 type Blocks = BTreeMap<u32, Vec<u32>>;
 
 /// The drive on a tape that lost power, and all that is in it.
@@ -457,7 +458,7 @@ fn recovered(config: &DriveConfig, tape: &Tape) -> (Drive, Zones, Blocks) {
             read.expect("nothing is damaged");
             stamp_of(&block, lba)
         });
-        zones.push((View::of(&drive, zone), stamps.collect()));
+        zones.push((ZoneView::of(&drive, zone), stamps.collect()));
     }
     let mut blocks = BTreeMap::new();
     for (nsid, of) in (1..).zip(drive.info().namespaces.clone()) {

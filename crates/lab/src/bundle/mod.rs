@@ -187,40 +187,24 @@ impl Bundle {
         Ok(archive::pack(all)?)
     }
 
-    /// Reads a bundle, and checks every file of it.
+    /// Reads a bundle, and checks every file of it, in time and memory that follow from the
+    /// sizes that its manifest lists.
     ///
     /// # Errors
     /// It is damaged, is too large, or is something else.
     pub fn read(bytes: &[u8], limits: Limits) -> Result<Self, BundleError> {
-        let mut files = archive::unpack(bytes, limits)?;
-        let manifest = files.remove(MANIFEST).ok_or(BundleError::Manifest {
-            what: "there is none".to_owned(),
-        })?;
-        let manifest = read_manifest(&manifest)?;
+        let (manifest, files) = archive::unpack(bytes, limits)?;
         for entry in &manifest.files {
-            let Entry { name, .. } = entry;
+            let name = &entry.name;
             let file = files
                 .get(name)
                 .ok_or_else(|| BundleError::Missing { name: name.clone() })?;
-            let changed = |what| BundleError::Changed {
-                name: name.clone(),
-                what,
-            };
             if file.len() as u64 != entry.bytes {
-                return Err(changed("size"));
+                return Err(entry.changed("size"));
             }
             if sha256(file) != entry.sha256 {
-                return Err(changed("SHA-256"));
+                return Err(entry.changed("SHA-256"));
             }
-        }
-        let is_listed = |name: &String| {
-            let found = manifest
-                .files
-                .binary_search_by(|entry| entry.name.as_str().cmp(name));
-            found.is_ok()
-        };
-        if let Some(name) = files.keys().find(|name| !is_listed(name)) {
-            return Err(BundleError::Unlisted { name: name.clone() });
         }
         let results = files.into_iter().filter_map(|(name, bytes)| {
             let name = name.strip_prefix(RESULTS)?.to_owned();
@@ -233,7 +217,28 @@ impl Bundle {
     }
 }
 
-fn read_manifest(bytes: &[u8]) -> Result<Manifest, BundleError> {
+impl Entry {
+    /// A file that is not what this says.
+    fn changed(&self, what: &'static str) -> BundleError {
+        BundleError::Changed {
+            name: self.name.clone(),
+            what,
+        }
+    }
+}
+
+impl Manifest {
+    /// What is said about a file.
+    fn listed(&self, name: &str) -> Option<&Entry> {
+        let found = self
+            .files
+            .binary_search_by(|entry| entry.name.as_str().cmp(name));
+        found.ok().map(|place| &self.files[place])
+    }
+}
+
+/// Reads a manifest, with the files in the order of their names.
+fn read_manifest(bytes: &[u8], limits: Limits) -> Result<Manifest, BundleError> {
     /// What every version of the manifest has.
     #[derive(Deserialize)]
     struct Versioned {
@@ -248,6 +253,11 @@ fn read_manifest(bytes: &[u8]) -> Result<Manifest, BundleError> {
     }
     let mut manifest: Manifest = serde_json::from_slice(bytes).map_err(wrong)?;
     manifest.files.sort_by(|a, b| a.name.cmp(&b.name));
+    let sizes = manifest.files.iter().map(|entry| entry.bytes);
+    let bytes = sizes.fold(bytes.len() as u64, u64::saturating_add);
+    if manifest.files.len() >= limits.files || bytes > limits.bytes {
+        return Err(BundleError::TooLarge(limits));
+    }
     Ok(manifest)
 }
 

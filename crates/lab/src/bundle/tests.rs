@@ -164,14 +164,108 @@ fn what_would_fill_the_memory_is_refused() {
     assert!(bytes.len() < 10_000);
     let error = Bundle::read(&bytes, limits).unwrap_err();
     assert!(matches!(error, BundleError::TooLarge(_)), "{error}");
-    let names = ["a", "b", "c", "d", "e"].map(|name| (name, file, &b""[..]));
-    let error = Bundle::read(&archive(&names), limits).unwrap_err();
+    let text = manifest(&["a", "b", "c", "d", "e"].map(|name| (name, "")));
+    let bytes = archive(&[(MANIFEST, file, text.as_bytes())]);
+    let error = Bundle::read(&bytes, limits).unwrap_err();
     assert!(matches!(error, BundleError::TooLarge(_)), "{error}");
     // Zeros after the end of the archive, without end.
     let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
     gzip.write_all(&bomb).unwrap();
     let error = Bundle::read(&gzip.finish().unwrap(), limits).unwrap_err();
     assert!(matches!(error, BundleError::Archive(_)), "{error}");
+}
+
+/// An archive of the manifest and the header of another entry, of which nothing follows.
+fn header_of(text: &str, name: &str, kind: EntryType, size: u64) -> Vec<u8> {
+    let mut tar = Vec::new();
+    for (name, kind, bytes, size) in [
+        (
+            MANIFEST,
+            EntryType::Regular,
+            text.as_bytes(),
+            text.len() as u64,
+        ),
+        (name, kind, b"", size),
+    ] {
+        let mut header = Header::new_gnu();
+        header.set_path(name).unwrap();
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_cksum();
+        tar.extend_from_slice(header.as_bytes());
+        tar.extend_from_slice(bytes);
+        tar.resize(tar.len().next_multiple_of(512), 0);
+    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&tar).unwrap();
+    gzip.finish().unwrap()
+}
+
+#[test]
+fn nothing_is_read_that_the_manifest_does_not_list_with_its_size() {
+    let file = EntryType::Regular;
+    let gibibyte = 1 << 30;
+    let text = manifest(&[("results/a", "x")]);
+    // Each says that it is long. What follows is not there: it would be missed if it were read.
+    let error = read(&header_of(&text, "results/a", file, gibibyte)).unwrap_err();
+    assert!(error.to_string().contains("its size differs"), "{error}");
+    let error = read(&header_of(&text, "results/b", file, gibibyte)).unwrap_err();
+    assert!(matches!(error, BundleError::Unlisted { .. }), "{error}");
+    let kinds = [
+        EntryType::XHeader,
+        EntryType::XGlobalHeader,
+        EntryType::GNULongLink,
+    ];
+    for kind in kinds {
+        let error = read(&header_of(&text, "results/a", kind, gibibyte)).unwrap_err();
+        assert!(matches!(error, BundleError::Kind { .. }), "{error}");
+    }
+    // More than is taken is not looked for.
+    let most = Limits::default().bytes.to_string();
+    let large = text.replace("\"bytes\":1", &format!("\"bytes\":{most}"));
+    let error = read(&header_of(&large, "results/a", file, 1)).unwrap_err();
+    assert!(matches!(error, BundleError::TooLarge(_)), "{error}");
+}
+
+/// A name that goes on and on is read as far as names may go.
+#[test]
+fn a_long_name_is_no_way_to_fill_the_memory() {
+    let text = manifest(&[]);
+    let name = vec![b'n'; 1 << 20];
+    let kind = EntryType::GNULongName;
+    let bytes = archive(&[
+        (MANIFEST, EntryType::Regular, text.as_bytes()),
+        ("././@LongLink", kind, &name),
+        ("x", EntryType::Regular, b""),
+    ]);
+    match read(&bytes).unwrap_err() {
+        BundleError::Name { name } => assert_eq!(name.len(), 1024),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_bundle_is_read_in_linear_time() {
+    let bundle = |files: u32| {
+        let files = (0..files).map(|number| (format!("{number}"), vec![0; 4]));
+        let tool = String::new();
+        let results = files.collect();
+        Bundle { tool, results }.to_bytes().unwrap()
+    };
+    let of_many = bundle(99_000);
+    let of_few = bundle(9_900);
+    let clock = zonelab_device::Monotonic::new();
+    let took = |bytes: &[u8]| {
+        let begun = clock.now();
+        assert!(read(bytes).is_ok());
+        (clock.now() - begun).0
+    };
+    let few = (0..3).map(|_| took(&of_few)).max().unwrap();
+    let many = (0..2).map(|_| took(&of_many)).min().unwrap();
+    assert!(
+        many < 30 * few,
+        "ten times the files take {many} ns, and not {few}"
+    );
 }
 
 #[test]

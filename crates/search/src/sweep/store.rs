@@ -21,7 +21,7 @@ use super::local::Progress;
 use super::memo::Memo;
 use super::pack::{Line, Pack, Run, Status};
 use super::{SweepError, dataset, front, page, summary};
-use crate::evaluations::{self, Log};
+use crate::evaluations::{self, Log, sealed};
 
 /// Name of the file that holds the sweep itself.
 pub const PACK: &str = "sweep-pack.json";
@@ -388,27 +388,26 @@ impl Store {
         let mut log = String::new();
         let mut put = |text: Result<String, serde_json::Error>| {
             log.push_str(&text.map_err(SweepError::Pack)?);
-            log.push('\n');
             Ok::<(), SweepError>(())
         };
-        put(serde_json::to_string(&self.head()))?;
+        put(sealed(&self.head()))?;
         let repeats = usize::try_from(self.pack.inputs.repeats.max(1)).unwrap_or(usize::MAX);
         let fixed = usize::try_from(self.head().tasks).unwrap_or(usize::MAX);
         let (first, mut rest) = lines.split_at(fixed.min(lines.len()));
         for line in first {
-            put(serde_json::to_string(line))?;
+            put(sealed(line))?;
         }
         let mut point = fixed / repeats;
         for mark in self.growth.iter().flat_map(|growth| &growth.marks) {
             match mark {
-                Mark::End(end) => put(serde_json::to_string(&Entry::End { end: *end }))?,
+                Mark::End(end) => put(sealed(&Entry::End { end: *end }))?,
                 Mark::Round(count) => {
                     let points = self.pack.points[point..point + count].to_vec();
-                    put(serde_json::to_string(&Entry::Round { points }))?;
+                    put(sealed(&Entry::Round { points }))?;
                     point += count;
                     let (of_round, after) = rest.split_at((count * repeats).min(rest.len()));
                     for line in of_round {
-                        put(serde_json::to_string(line))?;
+                        put(sealed(line))?;
                     }
                     rest = after;
                 }

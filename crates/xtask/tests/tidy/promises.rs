@@ -6,6 +6,7 @@ use super::{File, files};
 
 /// Documents that name tests, from the root.
 const DOCUMENTS: &[&str] = &[
+    "docs/operating.md",
     "docs/serve.md",
     "docs/testing.md",
     "docs/performance.md",
@@ -80,9 +81,11 @@ fn missing(documents: &[&str], files: &[File]) -> Vec<String> {
 fn tests_that_documents_name_are_there() {
     let files = files();
     assert_eq!(missing(DOCUMENTS, &files), Vec::<String>::new());
-    let serve = files.iter().find(|file| file.path == "docs/serve.md");
-    let count = serve.map_or(0, |file| named(&file.text).len());
-    assert!(count > 40, "docs/serve.md names {count} tests only");
+    for (path, least) in [("docs/serve.md", 40), ("docs/operating.md", 30)] {
+        let document = files.iter().find(|file| file.path == path);
+        let count = document.map_or(0, |file| named(&file.text).len());
+        assert!(count > least, "{path} names {count} tests only");
+    }
 }
 
 #[test]
