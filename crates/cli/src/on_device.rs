@@ -66,6 +66,8 @@ pub(crate) enum On {
 pub(crate) struct Remote {
     device: String,
     site: RealDrive,
+    /// How long it took to prepare zones so far.
+    prepared: Prepared,
 }
 
 impl DeviceArgs {
@@ -105,6 +107,7 @@ impl DeviceArgs {
         options: &Options<'_>,
     ) -> Result<On, Failure> {
         let Some(device) = &self.device else {
+            self.host.refuse_on_emulated("the drive of the file")?;
             return Ok(On::Virtual);
         };
         match Named::parse(device)? {
@@ -114,6 +117,7 @@ impl DeviceArgs {
                 is_real,
                 via,
             } => {
+                self.host.refuse_on_emulated(device)?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {
                     point.set_profile(&profile);
@@ -241,6 +245,7 @@ impl Remote {
         let remote = Self {
             device: device.to_owned(),
             site: opened.drive,
+            prepared: Prepared::default(),
         };
         Ok((remote, opened.nsid))
     }
@@ -272,6 +277,7 @@ impl Remote {
         Ok(Self {
             device: device.to_owned(),
             site,
+            prepared: Prepared::default(),
         })
     }
 
@@ -434,7 +440,25 @@ impl On {
         match self {
             Self::Virtual => None,
             Self::Real => Some(Runner::Emulated(interrupt)),
-            Self::Drive(remote) => Some(Runner::Drive(Attached::new(&mut remote.site, interrupt))),
+            Self::Drive(remote) => {
+                let attached = Attached::new(&mut remote.site, interrupt);
+                Some(Runner::Drive(attached.knowing(remote.prepared)))
+            }
+        }
+    }
+
+    /// Remembers how long it took to prepare zones so far, for the next runner.
+    pub(crate) fn has_prepared(&mut self, prepared: Prepared) {
+        if let Self::Drive(remote) = self {
+            remote.prepared = prepared;
+        }
+    }
+
+    /// How long it took to prepare zones so far.
+    pub(crate) fn prepared(&self) -> Prepared {
+        match self {
+            Self::Virtual | Self::Real => Prepared::default(),
+            Self::Drive(remote) => remote.prepared,
         }
     }
 
@@ -517,6 +541,38 @@ impl Ahead {
         .collect()
     }
 
+    /// What is left when `done` is done.
+    pub(crate) fn without(&self, done: &Self) -> Self {
+        let (all, less) = (self.preparing, done.preparing);
+        Self {
+            measured: self.measured.saturating_sub(done.measured),
+            open: self.open.saturating_sub(done.open),
+            preparing: Preparing {
+                resets: all.resets.saturating_sub(less.resets),
+                fill_bytes: all.fill_bytes.saturating_sub(less.fill_bytes),
+            },
+        }
+    }
+
+    /// How long all of it takes but for runs that end with their work, by what preparing zones
+    /// took so far; before any was filled, as if the drive filled them at [`GUESSED_FILL`].
+    fn total(&self, so_far: &Prepared) -> Nanos {
+        let guess = || self.preparing.fill_bytes.saturating_mul(1_000_000_000) / GUESSED_FILL;
+        let preparing = so_far.estimate(self.preparing);
+        let preparing = preparing.unwrap_or_else(|| Nanos(guess()));
+        self.measured.saturating_add(preparing)
+    }
+
+    /// How long one of so many like it takes, and `left` of them, in words.
+    pub(crate) fn to_go(&self, (left, of): (usize, usize), so_far: &Prepared) -> String {
+        let total = u128::from(self.total(so_far).0) * left as u128 / of.max(1) as u128;
+        let besides = match self.open {
+            0 => "",
+            _ => ", and runs that end with their work",
+        };
+        format!("about {} s to go{besides}", total.div_ceil(1_000_000_000))
+    }
+
     /// In words, by what preparing zones took so far.
     pub(crate) fn words(&self, so_far: &Prepared) -> String {
         let seconds = |time: Nanos| time.0.div_ceil(1_000_000_000);
@@ -532,15 +588,26 @@ impl Ahead {
         if resets > 0 {
             let gib = fill_bytes as f64 / (1_u64 << 30) as f64;
             let of = format!("up to {resets} resets, and {gib:.1} GiB that fill zones");
-            parts.push(match so_far.estimate(self.preparing) {
+            let known = so_far.estimate(self.preparing);
+            parts.push(match known {
                 Some(time) => format!("about {} s for preparing zones ({of})", seconds(time)),
                 // Nobody knows the drive: the first zones will tell.
                 None => format!("and preparing zones ({of}: {gib:.0} s at 1 GiB/s)"),
             });
+            let as_if = if known.is_none() { " at that rate" } else { "" };
+            let besides = match self.open {
+                0 => "",
+                _ => " besides the runs that end with their work",
+            };
+            let total = seconds(self.total(so_far));
+            parts.push(format!("{total} s in all{as_if}{besides}"));
         }
         parts.join(", ")
     }
 }
+
+/// Bytes a second at which a drive is taken to fill zones before it has filled any.
+const GUESSED_FILL: u64 = 1 << 30;
 
 impl std::iter::Sum for Ahead {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {

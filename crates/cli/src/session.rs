@@ -308,6 +308,9 @@ pub(crate) fn run_in_real_time(
         progress.ended();
     }
     progress.clear();
+    if let Some(prepared) = runner.map(|runner| runner.prepared()) {
+        on.has_prepared(prepared);
+    }
     let results = gathered.into_iter().map(PointResult::of_repeats).collect();
     // Explanations come from traces, which real time does not have.
     let explanations = vec![Vec::new(); loaded.len()];
