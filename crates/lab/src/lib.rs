@@ -50,7 +50,7 @@ pub mod kv;
 pub mod library;
 pub mod matrix;
 pub mod metrics;
-mod outlast;
+pub mod outlast;
 pub mod output;
 pub mod policies;
 pub mod published;

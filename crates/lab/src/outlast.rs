@@ -31,29 +31,47 @@ impl Missed {
 /// Series, job, and the others that had ended.
 type Which = (String, String, Vec<String>);
 
+/// Of each job of a result that went on well after others of its phase: the share of its time,
+/// and these others.
+#[must_use]
+pub fn alone(
+    experiment: &Experiment,
+    result: &PointResult,
+) -> BTreeMap<String, (f64, Vec<String>)> {
+    let each = of_result(experiment, result).into_iter();
+    each.map(|(job, others, missed)| (job, (missed.share(), others)))
+        .collect()
+}
+
+/// The jobs of a result that others did not last as long as, in the order of its phases.
+fn of_result(experiment: &Experiment, result: &PointResult) -> Vec<(String, Vec<String>, Missed)> {
+    let mut series = experiment.series.iter();
+    let series = series.find(|of| of.name == result.series);
+    let phases = series.map_or(&[][..], |of| &of.phases);
+    let of_phase = |phase: &Vec<String>| {
+        let is_of = |job: &&JobMeasured| phase.contains(&job.name);
+        let jobs: Vec<&JobMeasured> = result.jobs.iter().filter(is_of).collect();
+        let each = jobs.iter().filter_map(|job| {
+            let (others, missed) = missed(job, &jobs)?;
+            Some((job.name.clone(), others, missed))
+        });
+        each.collect::<Vec<_>>()
+    };
+    phases.iter().flat_map(of_phase).collect()
+}
+
 /// A sentence for each job of a series that others of its phase did not last as long as.
 pub(crate) fn warnings(experiment: &Experiment, results: &[PointResult]) -> Vec<String> {
     let mut found: BTreeMap<Which, Vec<(String, Missed)>> = BTreeMap::new();
     let mut order: Vec<Which> = Vec::new();
     for result in results {
-        let mut series = experiment.series.iter();
-        let phases = series
-            .find(|of| of.name == result.series)
-            .map_or(&[][..], |of| &of.phases);
-        for phase in phases {
-            let is_of = |job: &&JobMeasured| phase.contains(&job.name);
-            let jobs: Vec<&JobMeasured> = result.jobs.iter().filter(is_of).collect();
-            for job in &jobs {
-                let Some((others, missed)) = missed(job, &jobs) else {
-                    continue;
-                };
-                let which = (result.series.clone(), job.name.clone(), others);
-                let values = found.entry(which.clone()).or_insert_with(|| {
-                    order.push(which);
-                    Vec::new()
-                });
-                values.push((result.x.text.clone(), missed));
-            }
+        for (job, others, missed) in of_result(experiment, result) {
+            let which = (result.series.clone(), job, others);
+            let values = found.entry(which.clone()).or_insert_with(|| {
+                order.push(which);
+                Vec::new()
+            });
+            values.push((result.x.text.clone(), missed));
         }
     }
     let axis = &experiment.axis.name;
