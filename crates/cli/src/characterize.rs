@@ -16,11 +16,12 @@ use zonelab_search::characterize::{
 };
 use zonelab_search::evaluations;
 
+use crate::ahead::Ahead;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::ProfileFiles;
 use crate::host_state::{self, HostState};
-use crate::on_device::{Ahead, On};
+use crate::on_device::On;
 use crate::report;
 use crate::results;
 use crate::session::{self, Loaded};

@@ -16,11 +16,12 @@ use zonelab_search::fit::{
     self, FitError, Known, OnProfile, Probe, Progress, Settings, Store, Subject, probes,
 };
 
+use crate::ahead::Ahead;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::{Files, ProfileFiles};
 use crate::host_state::{self, HostState};
-use crate::on_device::{Ahead, On, Runner};
+use crate::on_device::{On, Runner};
 use crate::report;
 use crate::results;
 use crate::study::{self, How, StudyArgs};

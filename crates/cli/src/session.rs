@@ -16,10 +16,11 @@ use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
 use zonelab_lab::session::{left, plausible};
 
+use crate::ahead::Ahead;
 use crate::console;
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
-use crate::on_device::{Ahead, On};
+use crate::on_device::On;
 
 /// What every command that runs points is told.
 #[derive(clap::Args)]
