@@ -16,11 +16,12 @@ use zonelab_search::characterize::{
 };
 use zonelab_search::evaluations;
 
+use crate::ahead::Ahead;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::ProfileFiles;
 use crate::host_state::{self, HostState};
-use crate::on_device::{Ahead, On};
+use crate::on_device::On;
 use crate::report;
 use crate::results;
 use crate::session::{self, Loaded};
@@ -94,6 +95,7 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
         base: None,
     };
     let mut subjects = Vec::new();
+    args.study.fits(&args.device)?;
     for name in &args.device {
         if args.device.iter().filter(|other| *other == name).count() > 1 {
             return Err(Failure::usage(format!(
@@ -350,16 +352,19 @@ fn measure(
     };
     let mut ended = Ended::Done;
     if on.is_real() && !quiet {
-        let left = parts.iter().filter(|(part, _)| !store.has(part.id));
-        tell_ahead(&name, left.map(|(_, loaded)| loaded), &on);
+        let words = ahead_of(&parts, &store, &on).words(&Prepared::default());
+        tell!("zonelab: {name}: {words}");
     }
+    let mut left: Ahead = ahead_of(&parts, &store, &on);
     for (number, (part, loaded)) in (1..).zip(parts) {
         if store.has(part.id) {
             continue;
         }
         if !quiet {
-            tell_part(&name, (number, many), &part);
+            let to_go = on.is_real().then(|| left.to_go((1, 1), &on.prepared()));
+            tell_part(&name, (number, many), &part, to_go.as_deref());
         }
+        left = left.without(&ahead(&loaded, &on));
         let late = state.as_mut().map(|(_, late)| late);
         let samples = run(loaded, &settings, &mut on, late)?;
         match samples.filter(|_| !interrupted.load(Ordering::Relaxed)) {
@@ -403,20 +408,21 @@ fn measure(
     }))
 }
 
-/// Says which part is measured next.
-fn tell_part(name: &str, (number, many): (usize, usize), part: &Part) {
+/// Says which part is measured next, and how long it and those behind it take.
+fn tell_part(name: &str, (number, many): (usize, usize), part: &Part, to_go: Option<&str>) {
     let observations: Vec<String> = part.observations.iter().map(u8::to_string).collect();
+    let to_go = to_go.map_or_else(String::new, |to_go| format!(", {to_go}"));
     tell!(
-        "zonelab: {name}: {number} of {many}: {} (observation {})",
+        "zonelab: {name}: {number} of {many}: {} (observation {}){to_go}",
         part.title.to_lowercase(),
         observations.join(", ")
     );
 }
 
-/// Says how long parts take.
-fn tell_ahead<'a>(name: &str, parts: impl Iterator<Item = &'a Loaded>, on: &On) {
-    let all: Ahead = parts.map(|loaded| ahead(loaded, on)).sum();
-    tell!("zonelab: {name}: {}", all.words(&Prepared::default()));
+/// How long the parts take that are not measured yet.
+fn ahead_of(parts: &[(Part, Loaded)], store: &Store, on: &On) -> Ahead {
+    let left = parts.iter().filter(|(part, _)| !store.has(part.id));
+    left.map(|(_, loaded)| ahead(loaded, on)).sum()
 }
 
 /// How long a part takes.

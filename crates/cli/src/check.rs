@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use zonelab_config::{Document, FileKind};
-use zonelab_lab::run::Point;
 use zonelab_lab::{idle, library};
 use zonelab_search::sweep::Source;
 use zonelab_ssd::profile::Profile;
@@ -69,10 +68,10 @@ pub(crate) fn check(args: &Args) -> Result<Exit, Failure> {
     session::check(std::slice::from_ref(&loaded), &profiles)?;
     let mut points = loaded.points.iter();
     points
-        .try_for_each(Point::check_new)
+        .try_for_each(|point| point.check_new(&profiles))
         .map_err(Failure::input)?;
     let experiment = &loaded.experiment;
-    let warnings = idle::of_points(&loaded.points);
+    let warnings = idle::of_points(&loaded.points, &profiles);
     let references = session::references(std::slice::from_ref(&loaded))?;
     references.check(experiment).map_err(Failure::input)?;
     session::look_at(std::slice::from_ref(&loaded), &references)?;

@@ -41,6 +41,9 @@ pub(crate) struct HostArgs {
     command_timeout: Nanos,
 }
 
+/// What a command may take unless it is said otherwise.
+const COMMAND_TIMEOUT: Nanos = Nanos::from_secs(30);
+
 /// Shortest and longest limit of a command.
 const COMMAND_TIMEOUTS: [Nanos; 2] = [Nanos::from_ms(1), Nanos::from_secs(86_400)];
 
@@ -89,6 +92,25 @@ impl HostArgs {
                 AnyOptions::Pcie(Box::new(options))
             }
         })
+    }
+
+    /// Refuses options of the way to a real drive for one that is emulated in this process.
+    ///
+    /// # Errors
+    /// One of them is given.
+    pub(crate) fn refuse_on_emulated(&self, device: &str) -> Result<(), Failure> {
+        let given = [
+            ("--host-key", self.host_key.is_some()),
+            ("--unsafe-dma", self.unsafe_dma),
+            ("--command-timeout", self.command_timeout != COMMAND_TIMEOUT),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((option, _)) => Err(Failure::usage(format!(
+                "{option} is about the way to a real drive, and {device} is emulated in this \
+                 program: leave it out"
+            ))),
+        }
     }
 
     /// The options that a command has to be given with again; keys are the host's own.

@@ -16,11 +16,12 @@ use zonelab_search::fit::{
     self, FitError, Known, OnProfile, Probe, Progress, Settings, Store, Subject, probes,
 };
 
+use crate::ahead::Ahead;
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::files::{Files, ProfileFiles};
 use crate::host_state::{self, HostState};
-use crate::on_device::{Ahead, On, Runner};
+use crate::on_device::{On, Runner};
 use crate::report;
 use crate::results;
 use crate::study::{self, How, StudyArgs};
@@ -112,6 +113,8 @@ struct InRealTime<'a> {
     runner: Runner<'a>,
     profile: Option<OnProfile>,
     nsid: NamespaceId,
+    /// How long it took to prepare zones so far.
+    prepared: &'a Cell<Prepared>,
     /// How late this host was.
     late: Latency,
 }
@@ -136,6 +139,7 @@ impl Subject for InRealTime<'_> {
         };
         let point = placed(point, self.nsid).map_err(|error| error.to_string())?;
         let result = self.runner.run(&point, &options);
+        self.prepared.set(self.runner.prepared());
         let result = result.map_err(|error| error.to_string())?;
         if let Some(late) = &result.lateness {
             self.late.merge(late);
@@ -169,15 +173,29 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         most_probes: args.max_probes.map_or(probes.len(), |most| most as usize),
     };
     let of = (&known, probes.as_slice());
-    let mut run =
-        |subject: &mut dyn Subject| run(args, of, (subject, &mut store), settings, &interrupt);
+    let mut run = |subject: &mut dyn Subject, to_go: &ToGo<'_>| {
+        run(
+            args,
+            of,
+            (subject, &mut store),
+            settings,
+            (&interrupt, to_go),
+        )
+    };
     let mut host = None;
     let fitted = match drive {
-        Drive::Virtual(mut subject) => run(&mut subject),
+        Drive::Virtual(mut subject) => run(&mut subject, &|_| None),
         Drive::Real(mut on, profile, nsid) => {
+            let all = all_probes(args, &probes, &on);
             if !args.quiet && !args.json {
-                tell!("zonelab: {}: {}", args.device, ahead(args, &probes, &on));
+                tell!("zonelab: {}: {}", args.device, ahead(args, &probes, &all));
             }
+            let prepared = Cell::new(Prepared::default());
+            // Which probes come is not known: each of them takes what one does in the mean.
+            let to_go = |before: usize| {
+                let left = settings.most_probes.saturating_sub(before);
+                Some(all.to_go((left, probes.len()), &prepared.get()))
+            };
             let mut state = HostState::before(&args.device);
             let mut fitted = Ok(None);
             if let Some(runner) = on.runner(&interrupt) {
@@ -186,9 +204,10 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
                     runner,
                     profile,
                     nsid,
+                    prepared: &prepared,
                     late,
                 };
-                fitted = run(&mut subject);
+                fitted = run(&mut subject, &to_go);
                 state.after(Some(&subject.late));
             }
             host = Some(state);
@@ -243,8 +262,11 @@ fn manifest(args: &Args, about: &str, probes: &[Probe]) -> Manifest {
     Manifest::new(results::TOOL, configuration.as_bytes(), seed)
 }
 
-/// How long it takes to measure, in words: as if every probe were run.
-fn ahead(args: &Args, probes: &[Probe], on: &On) -> String {
+/// How long it takes at most to measure what is left after so many probes, in real time.
+type ToGo<'a> = dyn Fn(usize) -> Option<String> + 'a;
+
+/// How long it takes to measure, as if every probe were run.
+fn all_probes(args: &Args, probes: &[Probe], on: &On) -> Ahead {
     let repeats = args.study.repeats();
     let each = |probe| std::iter::repeat_n(probe, repeats as usize);
     let points: Vec<&Point> = probes
@@ -252,9 +274,13 @@ fn ahead(args: &Args, probes: &[Probe], on: &On) -> String {
         .map(|probe| &probe.point)
         .flat_map(each)
         .collect();
-    let all: Ahead = Ahead::of_each(&points, on.info().as_ref())
-        .into_iter()
-        .sum();
+    let each = Ahead::of_each(&points, on.info().as_ref());
+    each.into_iter().sum()
+}
+
+/// The same in words.
+fn ahead(args: &Args, probes: &[Probe], all: &Ahead) -> String {
+    let repeats = args.study.repeats();
     let most = args.max_probes.map_or(probes.len(), |most| most as usize);
     format!(
         "at most {} of {} probes, {repeats} runs each; with all of them {}; candidates are computed besides",
@@ -273,7 +299,7 @@ fn run(
     of: (&Known, &[Probe]),
     (subject, store): (&mut dyn Subject, &mut Store),
     settings: Settings,
-    interrupt: &AtomicBool,
+    (interrupt, to_go): (&AtomicBool, &ToGo<'_>),
 ) -> Result<Option<fit::Fit>, Failure> {
     let quiet = args.quiet || args.json;
     let clock = Monotonic::new();
@@ -288,7 +314,9 @@ fn run(
             }
         }
         Progress::Measuring(probe, before) => {
-            tell!("zonelab: probe {}: {probe}", before + 1);
+            let left = to_go(*before);
+            let left = left.map_or_else(String::new, |left| format!(", at most {left}"));
+            tell!("zonelab: probe {}: {probe}{left}", before + 1);
         }
         Progress::Fitting(values) => tell!("zonelab: fitting {values} values"),
         Progress::Fitted(error) => {
@@ -323,6 +351,7 @@ fn open(args: &Args) -> Result<Opened, Failure> {
         files: &files,
         base: None,
     };
+    args.study.fits(std::slice::from_ref(&args.device))?;
     let what = "a fit is about the drive itself";
     let study::Opened {
         how,

@@ -78,6 +78,11 @@ impl HostState {
         }
     }
 
+    /// What [`Self::after`] has warned of, if it did.
+    pub(crate) fn was_too_busy(&self) -> Option<&str> {
+        self.facts.get("too_busy")?.as_str()
+    }
+
     /// Why what was measured says little about a drive, if it does.
     fn too_busy(&self, late: Option<&Latency>) -> Option<String> {
         let late = late.and_then(|late| late.percentile(99.0));

@@ -11,6 +11,7 @@ macro_rules! tell {
     };
 }
 
+mod ahead;
 mod bench;
 mod bundle;
 mod calibrate;

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
-use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
+use zonelab_device::{DeviceInfo, NamespaceId};
 use zonelab_driver::AnyController;
 use zonelab_driver::url::Address;
 use zonelab_lab::device::{Site, report_zones};
 use zonelab_lab::experiment::Via;
-use zonelab_lab::run::{
-    self, Attached, Point, PointResult, Prepared, Preparing, RealError, RunOptions,
-};
+use zonelab_lab::run::{self, Attached, Point, PointResult, Prepared, RealError, RunOptions};
 
 use crate::conditions::ConditionArgs;
 use crate::devices::{self, HostArgs, Named};
@@ -66,6 +64,8 @@ pub(crate) enum On {
 pub(crate) struct Remote {
     device: String,
     site: RealDrive,
+    /// How long it took to prepare zones so far.
+    prepared: Prepared,
 }
 
 impl DeviceArgs {
@@ -105,6 +105,7 @@ impl DeviceArgs {
         options: &Options<'_>,
     ) -> Result<On, Failure> {
         let Some(device) = &self.device else {
+            self.host.refuse_on_emulated("the drive of the file")?;
             return Ok(On::Virtual);
         };
         match Named::parse(device)? {
@@ -114,6 +115,7 @@ impl DeviceArgs {
                 is_real,
                 via,
             } => {
+                self.host.refuse_on_emulated(device)?;
                 let profile = from_here(profile)?;
                 for point in &mut loaded.points {
                     point.set_profile(&profile);
@@ -241,6 +243,7 @@ impl Remote {
         let remote = Self {
             device: device.to_owned(),
             site: opened.drive,
+            prepared: Prepared::default(),
         };
         Ok((remote, opened.nsid))
     }
@@ -272,6 +275,7 @@ impl Remote {
         Ok(Self {
             device: device.to_owned(),
             site,
+            prepared: Prepared::default(),
         })
     }
 
@@ -434,7 +438,25 @@ impl On {
         match self {
             Self::Virtual => None,
             Self::Real => Some(Runner::Emulated(interrupt)),
-            Self::Drive(remote) => Some(Runner::Drive(Attached::new(&mut remote.site, interrupt))),
+            Self::Drive(remote) => {
+                let attached = Attached::new(&mut remote.site, interrupt);
+                Some(Runner::Drive(attached.knowing(remote.prepared)))
+            }
+        }
+    }
+
+    /// Remembers how long it took to prepare zones so far, for the next runner.
+    pub(crate) fn has_prepared(&mut self, prepared: Prepared) {
+        if let Self::Drive(remote) = self {
+            remote.prepared = prepared;
+        }
+    }
+
+    /// How long it took to prepare zones so far.
+    pub(crate) fn prepared(&self) -> Prepared {
+        match self {
+            Self::Virtual | Self::Real => Prepared::default(),
+            Self::Drive(remote) => remote.prepared,
         }
     }
 
@@ -483,71 +505,5 @@ impl Runner<'_> {
             Self::Emulated(interrupt) => run::run_point_in_real_time(point, options, interrupt),
             Self::Drive(attached) => attached.run(point, options.seed),
         }
-    }
-}
-
-/// How long runs in real time take, as far as that is known before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ahead {
-    /// What is measured takes so long at most.
-    measured: Nanos,
-    /// Runs besides that end when they have done something.
-    open: usize,
-    /// What is done to zones before.
-    preparing: Preparing,
-}
-
-impl Ahead {
-    /// What each of `points` takes when they run one after another. On a device from
-    /// outside, which `info` is about, zones are prepared before.
-    pub(crate) fn of_each(points: &[&Point], info: Option<&DeviceInfo>) -> Vec<Self> {
-        let preparing = match info {
-            Some(info) => Preparing::before_each(points.iter().copied(), info),
-            None => vec![Preparing::default(); points.len()],
-        };
-        let each = points.iter().zip(preparing);
-        each.map(|(point, preparing)| {
-            let longest = point.longest();
-            Self {
-                measured: longest.unwrap_or(Nanos::ZERO),
-                open: usize::from(longest.is_none()),
-                preparing,
-            }
-        })
-        .collect()
-    }
-
-    /// In words, by what preparing zones took so far.
-    pub(crate) fn words(&self, so_far: &Prepared) -> String {
-        let seconds = |time: Nanos| time.0.div_ceil(1_000_000_000);
-        let Preparing { resets, fill_bytes } = self.preparing;
-        let mut parts = Vec::new();
-        if self.measured > Nanos::ZERO || self.open == 0 {
-            let what = if resets > 0 { " for measuring" } else { "" };
-            parts.push(format!("at most {} s to go{what}", seconds(self.measured)));
-        }
-        if self.open > 0 {
-            parts.push(format!("runs that end with their work: {}", self.open));
-        }
-        if resets > 0 {
-            let gib = fill_bytes as f64 / (1_u64 << 30) as f64;
-            let of = format!("up to {resets} resets, and {gib:.1} GiB that fill zones");
-            parts.push(match so_far.estimate(self.preparing) {
-                Some(time) => format!("about {} s for preparing zones ({of})", seconds(time)),
-                // Nobody knows the drive: the first zones will tell.
-                None => format!("and preparing zones ({of}: {gib:.0} s at 1 GiB/s)"),
-            });
-        }
-        parts.join(", ")
-    }
-}
-
-impl std::iter::Sum for Ahead {
-    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
-        each.fold(Self::default(), |sum, one| Self {
-            measured: sum.measured.saturating_add(one.measured),
-            open: sum.open + one.open,
-            preparing: [sum.preparing, one.preparing].into_iter().sum(),
-        })
     }
 }

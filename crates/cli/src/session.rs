@@ -16,10 +16,11 @@ use zonelab_lab::run::{self, Point, PointResult, RealError, RunOptions};
 pub(crate) use zonelab_lab::session::{Loaded, check, load, references};
 use zonelab_lab::session::{left, plausible};
 
+use crate::ahead::Ahead;
 use crate::console;
 use crate::exit::Failure;
 use crate::files::ProfileFiles;
-use crate::on_device::{Ahead, On};
+use crate::on_device::On;
 
 /// What every command that runs points is told.
 #[derive(clap::Args)]
@@ -308,6 +309,9 @@ pub(crate) fn run_in_real_time(
         progress.ended();
     }
     progress.clear();
+    if let Some(prepared) = runner.map(|runner| runner.prepared()) {
+        on.has_prepared(prepared);
+    }
     let results = gathered.into_iter().map(PointResult::of_repeats).collect();
     // Explanations come from traces, which real time does not have.
     let explanations = vec![Vec::new(); loaded.len()];

@@ -108,6 +108,18 @@ impl StudyArgs {
         }
     }
 
+    /// Refuses options of the way to a real drive if all drives are emulated.
+    ///
+    /// # Errors
+    /// One of them is given.
+    pub(crate) fn fits(&self, devices: &[String]) -> Result<(), Failure> {
+        let is_emulated = |name: &String| matches!(Named::parse(name), Ok(Named::Emulated { .. }));
+        match devices {
+            [first, ..] if devices.iter().all(is_emulated) => self.host.refuse_on_emulated(first),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a drive that is connected has what the points need, and may be written: what
     /// is lost is said.
     ///

@@ -40,6 +40,33 @@ pub(crate) struct Window {
     trace_for: Option<Nanos>,
 }
 
+/// The same for a verb that traces only if it is asked to: without `--trace` it refuses them.
+pub(crate) struct WindowOfTrace(pub(crate) Window);
+
+impl clap::Args for WindowOfTrace {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let options = ["trace_limit", "trace_from", "trace_for"];
+        let command = Window::augment_args(command);
+        options.into_iter().fold(command, |command, option| {
+            command.mut_arg(option, |arg| arg.requires("trace"))
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for WindowOfTrace {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        Window::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
 /// A trace as the bytes of a file, compressed or not.
 fn bytes_of(trace: &PointTrace, is_compressed: bool) -> Vec<u8> {
     if is_compressed {
@@ -111,7 +138,7 @@ pub(crate) struct Tracing {
     #[arg(long, requires = "trace")]
     uncompressed: bool,
     #[command(flatten)]
-    window: Window,
+    window: WindowOfTrace,
 }
 
 impl Tracing {
@@ -126,7 +153,7 @@ impl Tracing {
             words.extend(["--trace-point".to_owned(), point.clone()]);
         }
         words.extend(self.uncompressed.then(|| "--uncompressed".to_owned()));
-        words.extend(self.window.words());
+        words.extend(self.window.0.words());
         words
     }
 
@@ -162,7 +189,7 @@ impl Tracing {
             }
         }
         for point in points {
-            point.trace(self.window.limits());
+            point.trace(self.window.0.limits());
         }
         Ok(())
     }

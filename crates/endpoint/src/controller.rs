@@ -60,6 +60,10 @@ pub(crate) struct Controller {
     pub(crate) faults: Faults,
     pub(crate) bad_doorbells: u64,
     pub(crate) sgl_commands: u64,
+    /// Submission queues whose doorbells were rung since it last looked, in that order.
+    rung: Vec<u16>,
+    /// Submission queues of what was completed since somebody last asked, in that order.
+    served: Vec<u16>,
     /// What its vectors signal.
     pub(crate) interrupts: Vec<Option<Interrupt>>,
     /// Scratch for what the subsystem completes.
@@ -90,6 +94,8 @@ impl Controller {
             faults: Faults::default(),
             bad_doorbells: 0,
             sgl_commands: 0,
+            rung: Vec::new(),
+            served: Vec::new(),
             interrupts: Vec::new(),
             done: Vec::new(),
             closed: Vec::new(),
@@ -216,9 +222,12 @@ impl Controller {
         let is_valid = match doorbell {
             Doorbell::SubmissionTail(qid) => {
                 let queue = self.submission.get_mut(usize::from(qid));
-                queue
-                    .and_then(Option::as_mut)
-                    .is_some_and(|queue| queue.ring(value))
+                let queue = queue.and_then(Option::as_mut);
+                let is_valid = queue.is_some_and(|queue| queue.ring(value));
+                if is_valid && !self.rung.contains(&qid) {
+                    self.rung.push(qid);
+                }
+                is_valid
             }
             Doorbell::CompletionHead(qid) => self.ring_completion(qid.into(), value),
         };
@@ -375,13 +384,22 @@ impl Controller {
         if !self.works() {
             return;
         }
-        for qid in 0..self.submission.len() {
+        // Those that rang first are served first, and then those with shadow doorbells.
+        let mut rung = core::mem::take(&mut self.rung);
+        let in_order = rung.drain(..).map(usize::from);
+        for qid in in_order.chain(0..self.submission.len()) {
             self.look_at_shadow(qid);
             while let Some(entry) = self.fetch(qid) {
                 self.command(now, qid, entry);
             }
         }
+        self.rung = rung;
         self.collect(now);
+    }
+
+    /// The submission queues of what was completed since the last call, in that order.
+    pub(crate) fn take_served(&mut self, served: &mut Vec<u16>) {
+        served.append(&mut self.served);
     }
 
     fn fetch(&mut self, qid: usize) -> Option<SubmissionEntry> {

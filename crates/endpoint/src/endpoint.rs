@@ -287,6 +287,10 @@ impl Function for Endpoint {
         self.controller().advance(self.clock.now());
     }
 
+    fn take_served(&self, served: &mut Vec<u16>) {
+        self.controller().take_served(served);
+    }
+
     /// Nothing comes from outside.
     fn wait(&self, span: Nanos) -> bool {
         park(span);

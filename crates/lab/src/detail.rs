@@ -19,7 +19,8 @@ const DECADES: u32 = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobDetail {
     /// From when to when it was measured, after the ramp and until its last operation had
-    /// completed; `None` of operations of a key-value workload.
+    /// completed; `None` of one kind of operations of a key-value
+    /// workload.
     pub measured: Option<(Nanos, Nanos)>,
     /// For how long an operation had been due, and was not issued any more, when the job ended.
     pub behind: Nanos,

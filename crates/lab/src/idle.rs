@@ -5,18 +5,23 @@
 //! where it matters, a sentence says so beside the results. Of devices that do not tell what
 //! commands found, it comes from the file: zones that nothing fills.
 
+mod held;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use zonelab_device::{NamespaceId, Nanos};
+use held::{Fill, Held};
+use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
 use zonelab_host::stats::OpKind;
+use zonelab_ssd::Drive;
 
 use crate::arrivals;
 use crate::experiment::{Experiment, JobTemplate, SeriesSpec, WorkTemplate};
+use crate::kv::MORE;
 use crate::notices;
 use crate::outlast;
 use crate::owed;
-use crate::run::{JobMeasured, Point, PointResult};
+use crate::run::{JobMeasured, Point, PointResult, Profiles};
 
 /// The least share of a job's operations that is worth a sentence.
 pub const LEAST_SHARE: f64 = 0.01;
@@ -77,10 +82,20 @@ fn of_job(
     let unmeasured = |what: &str| vec![Said::unmeasured(result, job, what.to_owned())];
     let metric = |name: &str| job.metrics.get(name);
     if let WorkTemplate::Kv(_) = template.work {
-        return match metric("file_get_share") {
-            Some(share) if share <= 0.0 => unmeasured(OF_STORES),
-            _ => Vec::new(),
+        let is_none = |name: &str| metric(name).is_some_and(|value| value <= 0.0);
+        let unwritten = match (is_none("flush_mib"), is_none("compaction_mib")) {
+            (true, true) => "flushes and compacts nothing",
+            (true, false) => "flushes nothing",
+            (false, true) => "compacts nothing",
+            (false, false) => "",
         };
+        let unread = is_none("file_get_share").then(|| unmeasured(OF_STORES));
+        let unwritten = (!unwritten.is_empty()).then(|| {
+            unmeasured(&format!(
+                "{unwritten}: memtables or tables of level 0 hold what is put ({MORE})"
+            ))
+        });
+        return unread.into_iter().chain(unwritten).flatten().collect();
     }
     // Of one that a fault ended, that is said.
     let has_failed = result.failures.iter().any(|of| of.job == job.name);
@@ -89,7 +104,7 @@ fn of_job(
     }
     if metric("nothing_share").is_none() && job.kind.may_find_nothing() {
         let says = point.filter(|_| says_all);
-        let idle = says.and_then(|of| of.idle_jobs().remove(&template.name));
+        let idle = says.and_then(|of| of.idle_jobs(None).remove(&template.name));
         return idle.map_or_else(Vec::new, |what| unmeasured(&what));
     }
     let in_one = point.is_some_and(Point::is_in_one_namespace);
@@ -107,10 +122,12 @@ fn of_job(
 
 /// What the jobs of points will do that is nothing, as sentences, as far as the file says it.
 #[must_use]
-pub fn of_points(points: &[Point]) -> Vec<String> {
+pub fn of_points(points: &[Point], profiles: &dyn Profiles) -> Vec<String> {
     let axis = points.first().map(|of| of.experiment().axis.name.clone());
     let of_point = |point: &Point| -> Vec<Said> {
-        let jobs = point.idle_jobs().into_iter();
+        let drive = point.drive(profiles).ok();
+        let info = drive.map(|drive| Drive::info_of(&drive.config));
+        let jobs = point.idle_jobs(info.as_ref()).into_iter();
         let said = jobs.map(|(job, what)| Said {
             series: point.series().to_owned(),
             job,
@@ -361,88 +378,101 @@ fn zones(zones: &Range<u32>) -> String {
     format!("\"{}..={}\"", zones.start, zones.end.saturating_sub(1))
 }
 
-/// What holds something, as far as a file says it.
-struct Held<'a> {
-    full: &'a [Range<u32>],
-    /// Zones that jobs fill, or may.
-    written: Vec<(NamespaceId, Range<u32>)>,
-    /// Namespaces on whose blocks jobs write.
-    blocks: Vec<NamespaceId>,
-}
-
-impl Held<'_> {
-    /// What a job may fill.
-    fn add(&mut self, job: &JobTemplate) {
-        match &job.work {
-            WorkTemplate::Read { .. } => {}
-            WorkTemplate::Reset { fill, .. }
-            | WorkTemplate::Open { fill }
-            | WorkTemplate::Close { fill }
-                if fill.is_none() => {}
-            WorkTemplate::Blocks(blocks) if !blocks.is_write => {}
-            WorkTemplate::Blocks(_) => self.blocks.push(namespace_of(job)),
-            WorkTemplate::Kv(kv) => {
-                let files = &kv.setup.files;
-                let zones = files.zones.clone().unwrap_or(0..u32::MAX);
-                self.written.push((files.namespace, zones));
-            }
-            _ => self.written.push((namespace_of(job), job.zones.clone())),
-        }
-    }
-
-    /// Whether none of a job's zones holds anything.
-    fn is_empty(&self, job: &JobTemplate) -> bool {
-        let meets = |of: &Range<u32>| of.start < job.zones.end && job.zones.start < of.end;
-        // They count over all namespaces: of another one it is not known here.
-        let is_full = |of: &Range<u32>| namespace_of(job) != NamespaceId::FIRST || meets(of);
-        let mut written = self.written.iter();
-        !self.full.iter().any(is_full)
-            && !written.any(|(nsid, of)| *nsid == namespace_of(job) && meets(of))
-    }
-}
-
 /// Where a job works; one that names no namespace does so in that of its point, which is
 /// mostly the first.
 fn namespace_of(job: &JobTemplate) -> NamespaceId {
     job.namespace.unwrap_or(NamespaceId::FIRST)
 }
 
-/// The jobs of a series that find nothing, by name, with what that means.
+/// The jobs of a series that find nothing and are not meant to, by name, with what that means.
 pub(crate) fn idle_jobs(
     experiment: &Experiment,
     series: &SeriesSpec,
-    in_one: bool,
+    (in_one, info): (bool, Option<&DeviceInfo>),
 ) -> BTreeMap<String, String> {
-    let mut held = Held {
-        full: &series.full_zones,
-        written: Vec::new(),
-        blocks: Vec::new(),
-    };
-    let mut idle = BTreeMap::new();
+    let found = finding_nothing(experiment, series, info).into_iter();
+    let said = found.filter_map(|(name, Found { kind, least, most })| {
+        let job = experiment.job(&name).filter(|job| !job.finds_nothing)?;
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let what = match (percent(least), percent(most)) {
+            _ if least >= 1.0 => "does nothing".to_owned(),
+            (least, most) if least == most => {
+                format!("does nothing in about {most} % of its {}", plural(kind))
+            }
+            (least, most) => {
+                format!(
+                    "does nothing in about {least} to {most} % of its {}",
+                    plural(kind)
+                )
+            }
+        };
+        Some((name, format!("{what}: {}", remedy(kind, job, in_one))))
+    });
+    said.collect()
+}
+
+/// What a job does, and in which share of it it finds nothing: least and most of its phases.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    kind: OpKind,
+    pub(crate) least: f64,
+    most: f64,
+}
+
+/// The jobs of a series that find nothing, by name.
+pub(crate) fn finding_nothing(
+    experiment: &Experiment,
+    series: &SeriesSpec,
+    info: Option<&DeviceInfo>,
+) -> BTreeMap<String, Found> {
+    let mut held = Held::new(&series.full_zones, info);
+    let mut found = BTreeMap::new();
     for phase in &series.phases {
-        let jobs: Vec<&JobTemplate> = phase
+        let phase: Vec<&JobTemplate> = phase
             .iter()
             .filter_map(|name| experiment.job(name))
             .collect();
-        jobs.iter().for_each(|job| held.add(job));
-        for job in jobs.into_iter().filter(|job| !job.finds_nothing) {
-            let kind = match &job.work {
-                WorkTemplate::Read { .. } if held.is_empty(job) => OpKind::Read,
-                WorkTemplate::Reset { fill, .. } if fill.is_none() && held.is_empty(job) => {
-                    OpKind::Reset
-                }
-                WorkTemplate::Blocks(blocks)
-                    if !blocks.is_write && !held.blocks.contains(&namespace_of(job)) =>
-                {
-                    OpKind::Read
-                }
-                _ => continue,
-            };
-            idle.insert(
-                job.name.clone(),
-                format!("does nothing: {}", remedy(kind, job, in_one)),
-            );
+        for job in &phase {
+            if let Some((kind, share)) = share_of_nothing(&mut held, job, &phase) {
+                let (least, most) = (share, share);
+                let of_job = found.entry(job.name.clone());
+                let of_job: &mut Found = of_job.or_insert(Found { kind, least, most });
+                of_job.least = of_job.least.min(share);
+                of_job.most = of_job.most.max(share);
+            }
         }
+        held.has_run(&phase);
     }
-    idle
+    found.retain(|_, of| of.most > LEAST_SHARE);
+    found
+}
+
+/// The share of a job's operations that find nothing.
+fn share_of_nothing(
+    held: &mut Held<'_>,
+    job: &JobTemplate,
+    phase: &[&JobTemplate],
+) -> Option<(OpKind, f64)> {
+    if let WorkTemplate::Blocks(blocks) = &job.work {
+        let is_nothing = !blocks.is_write && held.has_no_blocks(job, phase);
+        return is_nothing.then_some((OpKind::Read, 1.0));
+    }
+    let (kind, of_zone): (_, fn(Fill) -> f64) = match &job.work {
+        WorkTemplate::Read { .. } => (OpKind::Read, Fill::empty_share),
+        WorkTemplate::Reset { fill, .. } if fill.is_none() => {
+            (OpKind::Reset, |of| f64::from(of.is_empty()))
+        }
+        WorkTemplate::Finish { fill } if fill.is_none() => {
+            (OpKind::Finish, |of| f64::from(of.is_full()))
+        }
+        // Who opens them for the fill leaves nothing to the open that is measured.
+        WorkTemplate::Open { fill } => return fill.open_first.then_some((OpKind::Open, 1.0)),
+        _ => return None,
+    };
+    let parts = held.of_job(job, phase);
+    let all: usize = parts.iter().map(|(zones, _)| zones.len()).sum();
+    let nothing = parts
+        .iter()
+        .map(|(zones, fill)| zones.len() as f64 * of_zone(*fill));
+    (all > 0).then(|| (kind, nothing.sum::<f64>() / all as f64))
 }

@@ -52,7 +52,7 @@ pub mod library;
 pub mod matrix;
 pub mod metrics;
 mod notices;
-mod outlast;
+pub mod outlast;
 pub mod output;
 mod owed;
 pub mod policies;

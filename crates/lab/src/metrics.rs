@@ -55,6 +55,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("write_amp", "1"),
     ("read_amp", "1"),
     ("file_get_share", "1"),
+    ("flush_mib", "MiB"),
+    ("compaction_mib", "MiB"),
     ("stall_s", "s"),
     ("space_amp", "1"),
     ("invalid_mean_mib", "MiB"),

@@ -26,11 +26,12 @@ mod repeats;
 mod result;
 mod sharers;
 mod specs;
+mod timeless;
 
 use std::collections::BTreeMap;
 
 use zonelab_config::{Errors, Override, PutIn};
-use zonelab_device::{NamespaceId, Nanos};
+use zonelab_device::{DeviceInfo, NamespaceId, Nanos};
 use zonelab_ftl::FtlSettings;
 use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_sim::{Emulated, HostCosts};
@@ -205,10 +206,12 @@ impl Point {
     }
 
     /// Its jobs that will find nothing to do, by name, and why: those of which the file says it.
-    /// A drive that starts from a state is not known from the file.
+    /// A drive that starts from a state is not known from the file. How much zones hold that are
+    /// written in part is only known of a drive that `info` is about.
     #[must_use]
-    pub fn idle_jobs(&self) -> BTreeMap<String, String> {
-        idle::idle_jobs(&self.experiment, &self.series, self.is_in_one_namespace())
+    pub fn idle_jobs(&self, info: Option<&DeviceInfo>) -> BTreeMap<String, String> {
+        let known = (self.is_in_one_namespace(), info);
+        idle::idle_jobs(&self.experiment, &self.series, known)
     }
 
     /// Whether all jobs work in one namespace, that of the device, whose zones the file counts.
@@ -376,13 +379,16 @@ impl Point {
         self.fits(&self.shape(&profile.config)?)
     }
 
-    /// What on a new drive a job fails with at once, as far as the file says it.
+    /// What on a new drive a job fails with at once, as far as the file says it, and which job
+    /// would never end.
     ///
     /// # Errors
     /// There is such a job.
-    pub fn check_new(&self) -> Result<(), RunError> {
+    pub fn check_new(&self, profiles: &dyn Profiles) -> Result<(), RunError> {
         let unopened = idle::closing_nothing(&self.experiment, &self.series);
-        unopened.map_or(Ok(()), |what| Err(self.unfit(what)))
+        let config = self.drive(profiles)?.config;
+        let wrong = unopened.or_else(|| self.timeless(&config));
+        wrong.map_or(Ok(()), |what| Err(self.unfit(what)))
     }
 
     /// What its jobs have to know of the drive, or of what is in front of it.
@@ -479,6 +485,7 @@ impl Point {
         match error {
             Unmeasured::Lost(what) => RunError::Lost(self.says(what)),
             Unmeasured::Failed(what) => self.unfit(what),
+            Unmeasured::Timeless(job) => self.unfit(self.says_timeless(&job)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Cases in which a relation is known not to hold, each with its reason.
 
-use crate::case::{Case, JobText};
+use crate::case::Case;
 
 /// Cases in which a relation need not hold.
 #[derive(Clone, Copy, Debug)]
@@ -54,17 +54,6 @@ pub const OPEN: &[Open] = &[
         why: "an SLC cache: units that leave the buffer a nanosecond apart find its blocks in another \
               order; by 0.2 %",
         covers: |case| case.drive.get("slc_cache.mode").is_some(),
-    },
-    Open {
-        relation: "over-pcie",
-        why: "several threads: what they hand over at one time reaches the drive in another order; a \
-              run of few commands may take 6 % longer or shorter",
-        covers: |case| {
-            let several = |phase: &Vec<JobText>| {
-                phase.len() > 1 || phase.iter().any(|job| job.number("threads", 1) > 1)
-            };
-            case.work.phases.iter().any(several)
-        },
     },
 ];
 

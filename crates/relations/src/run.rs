@@ -78,7 +78,8 @@ impl Runs {
         change(&mut point);
         let profiles = OneText(case.drive.toml());
         point.check(&profiles).map_err(|error| refused(&error))?;
-        point.check_new().map_err(|error| refused(&error))?;
+        let new = point.check_new(&profiles);
+        new.map_err(|error| refused(&error))?;
         let looks = AtomicU64::new(0);
         let is_endless = || looks.fetch_add(1, Ordering::Relaxed) > MOST_LOOKS;
         let options = RunOptions {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use zonelab_fronts::fio::{self, Agreement, Report, Side, TOLERANCE_MAX, Verdict};
 use zonelab_host::fio::Plan;
+use zonelab_host::stats::Latency;
 use zonelab_lab::output::{Existing, Manifest, ResultDir};
 
 use super::ending::{configuration, outcome, put_text};
@@ -12,6 +13,7 @@ use super::target::{Ran, Target};
 use super::{Args, interruptible};
 use crate::devices::Named;
 use crate::exit::{Exit, Failure};
+use crate::host_state::{self, HostState};
 use crate::{console, results};
 
 /// Runs the jobs on both devices, one after the other, and compares.
@@ -47,6 +49,8 @@ pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Resu
         ResultDir::check(path, &manifest, existing).map_err(Failure::environment)?;
     }
     let interrupt = interruptible()?;
+    // One state for both: what the first run asks of this machine is nothing foreign to it.
+    let host = names.into_iter().find_map(HostState::of_real);
     let mut ran = Vec::new();
     for ((target, plan), name) in targets.into_iter().zip(&plans).zip(names) {
         tell!("zonelab: running on {name}");
@@ -68,11 +72,14 @@ pub(super) fn fio(args: &Args, input: &Input, device: &str, other: &str) -> Resu
         empty: ran[index].empty.clone().unwrap_or_default(),
         lateness: ran[index].run.lateness.as_deref().cloned(),
     });
+    let host = after(host, &sides);
     let agreement = Agreement::between([&reports[0], &reports[1]], sides, tolerance);
-    let agreement = agreement.map_err(|what| Failure::input(anyhow::anyhow!(what)))?;
+    let mut agreement = agreement.map_err(|what| Failure::input(anyhow::anyhow!(what)))?;
+    let too_busy = host.as_ref().and_then(HostState::was_too_busy);
+    agreement.too_busy = too_busy.map(str::to_owned);
     if let Some(path) = &args.out {
-        let is_whole = failed.is_none();
-        write(path, (manifest, existing), &reports, &agreement, is_whole)?;
+        let of = (&agreement, host.as_ref(), failed.is_none());
+        write(path, (manifest, existing), &reports, of)?;
     }
     let text = match args.is_json() {
         true => agreement.to_json(),
@@ -115,13 +122,22 @@ fn tolerance(args: &Args) -> Result<f64, Failure> {
     }
 }
 
+/// The state of the host after both runs, as late as it was in either.
+fn after(host: Option<HostState>, sides: &[Side; 2]) -> Option<HostState> {
+    let mut host = host?;
+    let mut late = Latency::new();
+    let of_sides = sides.iter().filter_map(|side| side.lateness.as_ref());
+    of_sides.for_each(|of| late.merge(of));
+    host.after(Some(&late));
+    Some(host)
+}
+
 /// Writes the results of both runs and the comparison.
 fn write(
     path: &Path,
     (manifest, existing): (Manifest, Existing),
     reports: &[Report<'_>],
-    agreement: &Agreement,
-    is_whole: bool,
+    (agreement, host, is_whole): (&Agreement, Option<&HostState>, bool),
 ) -> Result<(), Failure> {
     let dir = match is_whole {
         true => ResultDir::create(path, manifest, existing),
@@ -139,6 +155,9 @@ fn write(
     put("agreement.json", &agreement.to_json())?;
     let style = zonelab_lab::table::Style::default();
     put("agreement.txt", &agreement.to_text(&style))?;
+    if let Some(host) = host {
+        put(host_state::FILE, &host.to_json())?;
+    }
     let put = results::end(dir, is_whole)?;
     tell!("zonelab: results: {}", put.said());
     Ok(())

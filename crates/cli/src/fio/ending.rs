@@ -176,11 +176,12 @@ pub(super) fn put_text(args: &Args, text: &str) -> Result<(), Failure> {
 }
 
 /// Says what of a job's blocks was wrong or missing.
-fn tell_verified(job: &str, verified: &Verified, has_failed: bool) {
+fn tell_verified(job: &str, verified: &Verified) {
     let Verified {
         operations,
         bytes,
         missing_bytes,
+        untried_bytes,
         wrong,
         ..
     } = verified;
@@ -190,18 +191,19 @@ fn tell_verified(job: &str, verified: &Verified, has_failed: bool) {
              written, first {first}"
         );
     }
+    let all = bytes + missing_bytes + untried_bytes;
+    if *untried_bytes > 0 {
+        tell!(
+            "zonelab: job {job}: verify: {untried_bytes} of {all} bytes were not looked at, since \
+             the job ended with its first error"
+        );
+    }
     if *missing_bytes > 0 {
         tell!(
-            "zonelab: job {job}: verify: {missing_bytes} of {} bytes are missing{}",
-            bytes + missing_bytes,
-            match has_failed {
-                true =>
-                    ", could not be read, or were not looked at, since the job ended with its \
-                         first error",
-                false => " or could not be read",
-            }
+            "zonelab: job {job}: verify: {missing_bytes} of {all} bytes are missing or could not \
+             be read"
         );
-    } else if verified.found_nothing > 0 {
+    } else if verified.found_nothing > 0 && *untried_bytes == 0 {
         tell!("zonelab: job {job}: verify: nothing was there that could be verified");
     }
 }
@@ -217,7 +219,7 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
             );
         }
         if let Some(verified) = &entry.verified {
-            tell_verified(&entry.job.name, verified, entry.first_error.is_some());
+            tell_verified(&entry.job.name, verified);
         }
         for warning in entry.warnings() {
             tell!("zonelab: warning: job {}: {warning}", entry.job.name);

@@ -21,7 +21,7 @@ use zonelab_lab::device::{ReportedZone, state_name};
 use zonelab_lab::output;
 
 use crate::conditions::ConditionArgs;
-use crate::devices::HostArgs;
+use crate::devices::{HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::host_state::HostState;
 use crate::reproduce::tell_struck;
@@ -105,7 +105,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
-    window: trace::Window,
+    window: trace::WindowOfTrace,
     /// The jobs may write and reset zones of the real drive that are not
     /// empty: what these hold is lost
     #[arg(long)]
@@ -209,6 +209,11 @@ pub(crate) fn fio(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let device = device(args, &input)?;
+    let all = [Some(&device), args.against.as_ref()];
+    let mut all = all.into_iter().flatten();
+    if all.all(|device| matches!(Named::parse(device), Ok(Named::Emulated { .. }))) {
+        args.host.refuse_on_emulated(&device)?;
+    }
     if let Some(other) = &args.against {
         return against::fio(args, &input, &device, other);
     }

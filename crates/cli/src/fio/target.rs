@@ -298,7 +298,7 @@ fn settings(
         costs,
         full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
         conditions: conditions.conditions.clone(),
-        trace: args.trace.is_some().then(|| args.window.limits()),
+        trace: args.trace.is_some().then(|| args.window.0.limits()),
         saves: args.snapshot.is_some() || args.zone_report.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })

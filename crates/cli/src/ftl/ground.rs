@@ -97,6 +97,7 @@ impl Ground {
                 via,
             } => {
                 devices::refuse_via(device, via, &[])?;
+                args.host.refuse_on_emulated(device)?;
                 let mut config = profiles::load(profile, &args.set)?.config;
                 let info = zonelab_ssd::Drive::info_of(&config);
                 let nsid = namespace::of_emulated(device, &info, nsid)?;

@@ -118,6 +118,7 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
             via,
         } => {
             devices::refuse_via(&args.device, via, &[Via::Pcie])?;
+            args.host.refuse_on_emulated(&args.device)?;
             let mut template = template;
             let profile = profiles::load(profile, &args.set)?;
             let info = Drive::info_of(&profile.config);

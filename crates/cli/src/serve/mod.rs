@@ -107,7 +107,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: String,
     /// Fail if 1 % of the responses of a queue are later than this
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "no_timing")]
     max_lateness: Option<String>,
     #[command(flatten)]
     layer: layer::LayerArgs,
@@ -303,6 +303,11 @@ fn server_settings(args: &Args) -> Result<ServerSettings, Failure> {
 }
 
 fn config(args: &Args) -> Result<DriveConfig, Failure> {
+    if let (Some(limit), Data::None) = (&args.data_limit, args.data) {
+        return Err(Failure::usage(format!(
+            "--data-limit {limit}: with --data none the drive keeps no data that could be limited"
+        )));
+    }
     let mut config = profiles::load(&args.profile, &args.set)?.config;
     config.data = match args.data {
         Data::None => DataStore::None,

@@ -220,10 +220,14 @@ fn a_drive_over_tcp_says_what_the_transport_hides_and_keeps_what_it_holds() {
     // How long it takes is said before anything runs, and that zones have to be prepared.
     assert!(said.contains(" s to go for measuring, "), "{said}");
     assert!(said.contains("and preparing zones (up to "), "{said}");
+    assert!(said.contains(" s in all at that rate"), "{said}");
     lines.read_line(&mut said).unwrap();
     again.kill().unwrap();
     again.wait().unwrap();
-    assert!(said.contains("1 of 8"), "{said}");
+    assert!(
+        said.contains("1 of 8") && said.contains("), about "),
+        "{said}"
+    );
 }
 
 #[test]

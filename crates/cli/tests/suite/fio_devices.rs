@@ -840,6 +840,41 @@ fn what_is_missing_is_not_verified() {
     );
 }
 
+/// What is behind the first error was not tried, and is not missing.
+#[test]
+fn what_was_not_tried_is_not_missing() {
+    let scratch = Scratch::new("fio-untried");
+    scratch.write(
+        "faults.toml",
+        "[[fault]]\non = \"read\"\nlbas = \"4352..=4367\"\neffect = \"media-error\"\n",
+    );
+    let served = serve(&scratch, &["--no-timing", "--faults", "faults.toml"]);
+    let write = "[a]\nrw=write\nverify=crc32c\nbs=64k\nsize=3z\ndo_verify=0\n";
+    let fio = |text: &str| {
+        scratch.write("job.fio", text);
+        scratch.fio(&["job.fio", "--json", "--device", &served.url()])
+    };
+    assert!(fio(write).status.success());
+    let only = "[a]\nrw=write\nverify=crc32c\nbs=64k\nsize=3z\nverify_only\n";
+    const ZONE: u64 = 16 << 20;
+    const BLOCK: u64 = 64 << 10;
+    for (more, missing, untried) in [
+        // The 17th block of the second zone is the last that is tried.
+        ("", BLOCK, 3 * ZONE - (ZONE + 17 * BLOCK)),
+        ("continue_on_error=read\n", BLOCK, 0),
+    ] {
+        let output = fio(&format!("{only}{more}"));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(5), "{said}");
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let verify = &result["jobs"][0]["zonelab"]["verify"];
+        assert_eq!(verify["missing_bytes"], missing, "{more}: {verify}");
+        assert_eq!(verify["untried_bytes"], untried, "{more}: {verify}");
+        let is_said = said.contains("were not looked at, since the job ended with its first error");
+        assert_eq!(is_said, untried > 0, "{said}");
+    }
+}
+
 /// Writes carry data where it is kept, as in fio, and the seed decides what.
 #[test]
 fn writes_carry_what_fio_fills_its_buffers_with() {

@@ -208,6 +208,141 @@ fn check_says_which_jobs_will_do_nothing() {
     assert_eq!(warnings(&stdout(&said)), [""; 0]);
 }
 
+/// Zones of which some hold nothing, or half of what they could, and finishes of full ones.
+const HELD: &str = r#"
+schema = 1
+id = "held"
+title = "Zones that hold something, or not"
+profile = "confznspp"
+drive = ["zones.size=16MiB", "zones.capacity=16MiB"]
+
+[host]
+submit = "1us"
+
+[[job]]
+name = "read"
+work = "read"
+zones = "0..=3"
+block = "16KiB"
+operations = 2000
+
+[[job]]
+name = "reset"
+work = "reset"
+zones = "0..=3"
+
+[[job]]
+name = "finish"
+work = "finish"
+zones = "0..=3"
+
+[[job]]
+name = "half"
+work = "write"
+zones = "0..=3"
+block = "64KiB"
+bytes = "40MiB"
+
+[[job]]
+name = "full"
+work = "write"
+zones = "0..=3"
+block = "64KiB"
+
+[[job]]
+name = "open"
+work = "open"
+zones = "0..=3"
+open_first = true
+
+[[series]]
+name = "three of four"
+full_zones = "0..=2"
+phases = [["read"], ["reset"]]
+
+[[series]]
+name = "two and a half"
+phases = [["half"], ["read"], ["finish"], ["finish"]]
+
+[[series]]
+name = "empty again"
+phases = [["full"], ["reset"], ["reset"]]
+
+[[series]]
+name = "sound"
+phases = [["full"], ["read"], ["reset"]]
+
+[[series]]
+name = "opened"
+jobs = ["open"]
+"#;
+
+/// The lines of warnings by series and job, with the shares of operations that did nothing.
+fn shares(text: &str) -> Vec<(String, String, Vec<f64>)> {
+    let said = warnings(text).into_iter();
+    let share = |said: &str| {
+        let mut words = said.split('"');
+        let (series, job) = (words.nth(1).unwrap(), words.nth(1).unwrap());
+        let said = words.next().unwrap();
+        let before = said.split_once('%').map_or("100", |(before, _)| before);
+        let numbers = before
+            .split([' ', ':'])
+            .filter_map(|word| word.parse().ok());
+        let numbers: Vec<f64> = numbers.collect();
+        let most = numbers.last().copied().unwrap_or(100.0);
+        let least = numbers.first().copied().unwrap_or(100.0);
+        (series.to_owned(), job.to_owned(), vec![least, most])
+    };
+    let mut all: Vec<_> = said.map(share).collect();
+    all.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    all
+}
+
+/// What `run` says after, `check` says before: the same jobs, and nearly the same shares.
+#[test]
+fn check_knows_what_zones_hold_that_are_not_all_full_or_empty() {
+    let scratch = Scratch::new("idle-held");
+    scratch.write("held.toml", HELD);
+    let before = shares(&stdout(&scratch.zonelab(&["check", "held.toml"])));
+    let output = scratch.zonelab(&["run", "held.toml", "--out", "out"]);
+    stdout(&output);
+    let after = shares(&stderr(&output));
+    let named = |of: &[(String, String, Vec<f64>)]| {
+        let names = of.iter().map(|(series, job, _)| format!("{series}: {job}"));
+        names.collect::<Vec<_>>()
+    };
+    let expected = [
+        "empty again: reset",
+        "opened: open",
+        "three of four: read",
+        "three of four: reset",
+        "two and a half: finish",
+        "two and a half: read",
+    ];
+    assert_eq!(named(&before), expected);
+    assert_eq!(named(&after), expected);
+    let percents: Vec<_> = before.iter().map(|(_, _, shares)| shares.clone()).collect();
+    let quarter = vec![25.0, 25.0];
+    let (read, all) = (vec![37.5, 37.5], vec![100.0, 100.0]);
+    let (finish, reset) = (vec![50.0, 100.0], vec![0.0, 100.0]);
+    assert_eq!(
+        percents,
+        [reset, all, quarter.clone(), quarter, finish, read]
+    );
+    for ((series, job, before), (_, _, after)) in before.iter().zip(&after) {
+        if series == "empty again" {
+            // The phase that does something is none of which the run says it.
+            continue;
+        }
+        for (before, after) in before.iter().zip(after) {
+            assert!(
+                (before - after).abs() < 4.0,
+                "{series}, {job}: {before} and {after} %"
+            );
+        }
+    }
+}
+
 /// `full_zones` counts over all namespaces, the zones of a job do not.
 #[test]
 fn the_remedy_in_another_namespace_says_how_zones_are_counted() {
@@ -520,6 +655,121 @@ fn jobs_whose_operations_take_no_time_end_however_many_they_are() {
     assert!(
         said.contains("began at one time and none of them took any"),
         "{said}"
+    );
+    let checked = stderr(&scratch.zonelab(&["check", "endless.toml"]));
+    assert_eq!(checked, said, "for the same reason");
+    // The layer answers for itself what nothing has written, whatever the stack costs.
+    let layer = "schema = 1\nid = \"layer\"\ntitle = \"t\"\nprofile = \"confznspp\"\n\
+                 drive = [\"zones.size=2MiB\", \"zones.capacity=2MiB\", \
+                 \"geometry.pages_per_block=4\"]\n\
+                 [host]\nstack = \"io_uring\"\nvia = \"ftl\"\n[[job]]\nname = \"read\"\n\
+                 work = \"read\"\nblocks = \"0%..100%\"\nruntime = \"10ms\"\n[[series]]\n\
+                 name = \"empty\"\njobs = [\"read\"]\n";
+    scratch.write("layer.toml", layer);
+    for verb in [&["check", "layer.toml"][..], &["run", "layer.toml"]] {
+        let output = scratch.zonelab(verb);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{verb:?}: {said}");
+        let why = "the layer answers that itself, without the drive and without the storage stack: \
+                   let a job of an earlier phase write it";
+        assert!(said.contains(why), "{verb:?}: {said}");
+    }
+    // In real time there is no layer to go through.
+    let real = ["run", "layer.toml", "--device", "confznspp?clock=real"];
+    let said = stderr(&scratch.zonelab(&real));
+    assert!(said.contains("(via = \"ftl\"), in virtual time"), "{said}");
+    scratch.write(
+        "counted.toml",
+        &layer.replace("runtime = \"10ms\"", "operations = 100"),
+    );
+    stdout(&scratch.zonelab(&["check", "counted.toml"]));
+    stdout(&scratch.zonelab(&["run", "counted.toml"]));
+}
+
+#[test]
+fn kv_says_what_was_neither_flushed_nor_compacted() {
+    let scratch = Scratch::new("idle-kv-flush");
+    let kv = |more: &[&str]| {
+        let kv = [
+            "kv",
+            "fillrandom",
+            "--device",
+            "confznspp",
+            "--quiet",
+            "--json",
+        ];
+        json(&stdout(&scratch.zonelab(&[&kv[..], more].concat())))
+    };
+    let few = ["--operations", "1000", "--records", "1000"];
+    let said = kv(&few)["warnings"].clone();
+    let said = said[0].as_str().unwrap();
+    assert!(
+        said.starts_with("nothing was flushed or compacted: "),
+        "{said}"
+    );
+    let small = [
+        "--kv",
+        "store.write_buffer_size=64KiB",
+        "--value-bytes",
+        "1000",
+    ];
+    let once = kv(&[
+        &few[..],
+        &small,
+        &["--kv", "store.level0_file_num_compaction_trigger=20"],
+    ]
+    .concat());
+    let said = once["warnings"][0].as_str().unwrap();
+    assert!(said.starts_with("nothing was compacted: "), "{said}");
+    let both = kv(&[
+        &few[..],
+        &small,
+        &["--kv", "store.level0_file_num_compaction_trigger=2"],
+    ]
+    .concat());
+    assert_eq!(both["warnings"], Value::Array(Vec::new()), "{both}");
+    // The same as a job, beside one that it outlasts.
+    let text = "schema = 1\nid = \"store\"\ntitle = \"t\"\nprofile = \"confznspp\"\n\
+                [[job]]\nname = \"puts\"\nwork = \"kv\"\nzones = \"0..=20\"\n[job.kv]\n\
+                workload = \"fillrandom\"\noperations = 1000\nrecords = 1000\n\
+                [[job]]\nname = \"write\"\nwork = \"write\"\nzones = 30\noperations = 1\n\
+                [[series]]\nname = \"a\"\njobs = [\"puts\", \"write\"]\n";
+    scratch.write("store.toml", text);
+    let output = scratch.zonelab(&["run", "store.toml", "--out", "out"]);
+    stdout(&output);
+    let said = stderr(&output);
+    let job = "series \"a\", run 1, job \"puts\"";
+    let expected = format!("{job} flushes and compacts nothing: ");
+    assert!(
+        warnings(&said).iter().any(|of| of.starts_with(&expected)),
+        "{said}"
+    );
+    let expected = format!("{job}: the last ");
+    let alone = warnings(&said)
+        .into_iter()
+        .find(|of| of.starts_with(&expected));
+    assert!(
+        alone.is_some_and(|of| of.ends_with("were without \"write\", which had ended")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_sweep_names_jobs_that_others_did_not_last_as_long_as() {
+    let scratch = scratch("idle-outlast-sweep");
+    let sweep = SWEEP
+        .replace("idle.toml", "outlast.toml")
+        .replace("\"nothing_share\"", "\"ops\"");
+    scratch.write("sweep.toml", &sweep);
+    let said = stdout(&scratch.zonelab(&["sweep", "sweep.toml", "--quiet", "--out", "swept"]));
+    let [warned] = warnings(&said)[..] else {
+        panic!("{said}");
+    };
+    let start = "series \"beside\", job \"finish\": in 4 of 4 runs up to the last 8";
+    let end = " % of its time were without \"read\", which had ended";
+    assert!(
+        warned.starts_with(start) && warned.ends_with(end),
+        "{warned}"
     );
 }
 

@@ -311,3 +311,57 @@ fn a_wrong_name_of_a_subsystem_gets_the_right_ones() {
     assert_eq!(code, 2, "{message}");
     assert!(message.contains(&url), "{url}: {message}");
 }
+
+/// An option that is about another one, or about something that is not there, is not dropped.
+#[test]
+fn options_without_what_they_are_about_are_refused() {
+    let scratch = Scratch::new("mistakes-dropped");
+    let job = ["--name=a", "--rw=write", "--bs=64k", "--size=1z"];
+    let fio = [&["fio", "--device", "confznspp"][..], &job].concat();
+    let run = ["run", "finish-on-read"];
+    let kv = ["kv", "fillrandom", "--device", "confznspp"];
+    for verb in [&run[..], &fio] {
+        for option in ["--trace-from=1ms", "--trace-for=1ms", "--trace-limit=10"] {
+            let output = scratch.zonelab(&[verb, &[option]].concat());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{verb:?} {option}: {said}");
+            assert!(said.contains("--trace"), "{said}");
+        }
+    }
+    for verb in [
+        &run[..],
+        &fio,
+        &kv,
+        &["characterize", "--device", "confznspp"],
+        &["fit", "--device", "confznspp"],
+    ] {
+        for option in ["--host-key=nowhere", "--unsafe-dma", "--command-timeout=1s"] {
+            let output = scratch.zonelab(&[verb, &[option]].concat());
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{verb:?} {option}: {said}");
+            let name = option.split('=').next().unwrap();
+            let says = format!("{name} is about the way to a real drive");
+            assert!(said.contains(&says), "{said}");
+        }
+    }
+    let serve = ["serve", "confznspp", "--listen", "127.0.0.1:0"];
+    for (more, says) in [
+        (
+            &["--data", "none", "--data-limit", "1MiB"][..],
+            "keeps no data that could be limited",
+        ),
+        (
+            &["--no-timing", "--max-lateness", "1ms"],
+            "cannot be used with",
+        ),
+    ] {
+        let output = scratch.zonelab(&[&serve[..], more].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
+        assert!(said.contains(says), "{said}");
+    }
+    // A directory is no file that could have been meant.
+    std::fs::create_dir(scratch.0.join("mine.toml")).unwrap();
+    let said = stderr(&scratch.zonelab(&["run", "mine"]));
+    assert!(!said.contains("did you mean the file"), "{said}");
+}

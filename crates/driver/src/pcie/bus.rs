@@ -136,6 +136,12 @@ pub trait Function: Registers + DmaMemory + Clone {
         let _ = now;
     }
 
+    /// Adds the submission queues of what a model has completed since the last call, each
+    /// once, in the order of their first completions.
+    fn take_served(&self, served: &mut Vec<u16>) {
+        let _ = served;
+    }
+
     /// Blocks the thread for at most `span`, or until the device has something to
     /// say, and returns whether it may have. Hardware that is polled has to be
     /// looked at all the time.

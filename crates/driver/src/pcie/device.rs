@@ -35,6 +35,8 @@ pub struct PcieDevice<F: Function> {
     lanes: Vec<Rc<RefCell<Shared<F>>>>,
     error: Option<DriverError>,
     look_at: Nanos,
+    /// Scratch: queues in the order in which a model completed what they have.
+    served: Vec<u16>,
 }
 
 impl<F: Function> PcieDevice<F> {
@@ -46,6 +48,7 @@ impl<F: Function> PcieDevice<F> {
             lanes: Vec::new(),
             error: None,
             look_at: Nanos::ZERO,
+            served: Vec::new(),
         }
     }
 
@@ -112,13 +115,24 @@ impl<F: Function> PcieDevice<F> {
     }
 
     /// Receives what the queues have.
+    /// What a model completed first is told first: who hears of it goes on first.
     fn receive(&mut self, ready: &mut Vec<QueueId>) {
+        let from = ready.len();
         for lane in &self.lanes {
             let Shared { queue, inbox } = &mut *lane.borrow_mut();
             let was_empty = inbox.is_empty();
             if queue.poll(inbox) > 0 && was_empty {
                 ready.push(queue.get().id());
             }
+        }
+        self.served.clear();
+        self.controller
+            .get()
+            .function()
+            .take_served(&mut self.served);
+        let place = |id: &QueueId| self.served.iter().position(|served| *served == id.0);
+        if ready.len() > from + 1 {
+            ready[from..].sort_by_key(|id| place(id).unwrap_or(usize::MAX));
         }
     }
 

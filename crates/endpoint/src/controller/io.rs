@@ -150,6 +150,9 @@ impl Controller {
             ..entry
         };
         let cqid = usize::from(queue.cqid);
+        if !self.served.contains(&queue.qid) {
+            self.served.push(queue.qid);
+        }
         if let Some(mut data) = data {
             if pending.is_identify {
                 self.identify_on_pcie(&mut data);

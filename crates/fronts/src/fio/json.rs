@@ -173,6 +173,7 @@ struct Verify {
     total_ios: u64,
     bytes: u64,
     missing_bytes: u64,
+    untried_bytes: u64,
     wrong: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<String>,
@@ -400,6 +401,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 total_ios: of.operations,
                 bytes: of.bytes,
                 missing_bytes: of.missing_bytes,
+                untried_bytes: of.untried_bytes,
                 wrong: of.wrong,
                 first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
             }),

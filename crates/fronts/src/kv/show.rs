@@ -108,7 +108,7 @@ pub fn to_text(report: &Report<'_>, style: &Style) -> String {
         let at = number(failed.at.as_secs_f64());
         let _ = writeln!(text, "ENDED EARLY, at {at} s: {}", failed.error);
     }
-    if let Some(warning) = TreeWork::of(&run.outcome.stores).warning() {
+    for warning in TreeWork::of(&run.outcome.stores).warnings() {
         let _ = writeln!(text, "warning: {warning}");
     }
     text.push('\n');
@@ -330,7 +330,7 @@ pub fn to_json(report: &Report<'_>) -> String {
             "scarce": run.scarce(),
         })
     });
-    let warnings: Vec<String> = tree.warning().into_iter().collect();
+    let warnings = tree.warnings();
     let value = json!({
         "schema": SCHEMA,
         "seed": report.seed,

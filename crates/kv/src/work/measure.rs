@@ -16,6 +16,8 @@ pub struct Measured {
     elapsed: Nanos,
     /// Since when clients run, if they do.
     running: Option<Nanos>,
+    /// When they last ended.
+    until: Nanos,
     /// Queries that found nothing.
     pub missing: u64,
     /// Values that were not those of their keys: 0, or something is broken.
@@ -31,6 +33,7 @@ impl Measured {
             from,
             elapsed: Nanos::ZERO,
             running: None,
+            until: from,
             missing: 0,
             wrong: 0,
         }
@@ -48,6 +51,7 @@ impl Measured {
     pub(super) fn pause(&mut self, at: Nanos) {
         if let Some(since) = self.running.take() {
             self.elapsed += at.saturating_sub(since);
+            self.until = at;
         }
     }
 
@@ -98,6 +102,12 @@ impl Measured {
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.all().map(|(_, stats)| stats.latency.count()).sum()
+    }
+
+    /// When clients began first, and when they last ended.
+    #[must_use]
+    pub const fn span(&self) -> (Nanos, Nanos) {
+        (self.from, self.until)
     }
 
     /// Time that clients ran, all repetitions together.

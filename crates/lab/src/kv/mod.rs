@@ -16,6 +16,7 @@ use zonelab_kv::work::Spec;
 use zonelab_kv::work::run::Setup;
 
 pub use run::{KvJob, KvRun, Sample, Surroundings};
+pub(crate) use values::MORE;
 pub use values::{TreeWork, Wear, jobs, space};
 
 pub(crate) use read::kv;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use zonelab_config::units::fmt_size;
 use zonelab_device::Nanos;
 use zonelab_host::stats::{Latency, OpKind};
 use zonelab_kv::files::SpaceOverTime;
@@ -67,6 +68,9 @@ impl Wear {
         }
     }
 }
+
+/// What makes a tree flush and compact.
+pub(crate) const MORE: &str = "more operations, or a smaller store.write_buffer_size";
 
 /// What trees did while clients ran, all repetitions together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,15 +147,45 @@ impl TreeWork {
         (self.gets > 0).then(|| self.gets_from_files as f64 / self.gets as f64)
     }
 
+    /// Bytes of flushes or compactions in MiB, if anything was put.
+    fn written(&self, bytes: u64) -> Option<f64> {
+        (self.user_bytes > 0).then_some(bytes as f64 / MIB)
+    }
+
     /// Point queries that filters, or blocks in memory, answered.
     #[must_use]
     pub const fn gets_from_cache(&self) -> u64 {
         self.gets - self.gets_from_memtables - self.gets_from_files
     }
 
-    /// What is to be said if no query came to the drive.
+    /// What is to be said beside its numbers: work that a tree has, and that was not done.
     #[must_use]
-    pub fn warning(&self) -> Option<String> {
+    pub fn warnings(&self) -> Vec<String> {
+        self.unread().into_iter().chain(self.unflushed()).collect()
+    }
+
+    /// What is to be said if puts led to no flush, or flushes to no compaction.
+    fn unflushed(&self) -> Option<String> {
+        let put = fmt_size(self.user_bytes);
+        match (self.user_bytes, self.flushed_bytes, self.compacted_bytes) {
+            (0, _, _) => None,
+            (_, 0, 0) => Some(format!(
+                "nothing was flushed or compacted: {put} were put, which memtables hold, so that \
+                 write amplification is that of the log ({MORE})"
+            )),
+            (_, 0, _) => Some(format!(
+                "nothing was flushed: {put} were put, which memtables hold ({MORE})"
+            )),
+            (_, _, 0) => Some(format!(
+                "nothing was compacted: {put} were put, so that write amplification is that of \
+                 the log and of flushes ({MORE}; keys in order never need it)"
+            )),
+            _ => None,
+        }
+    }
+
+    /// What is to be said if no query came to the drive.
+    fn unread(&self) -> Option<String> {
         let queries = self.gets + self.scans;
         let in_memory = self.gets - self.gets_from_files + self.scans_from_memtables;
         if queries == 0 || in_memory < queries {
@@ -200,6 +234,7 @@ pub fn jobs(name: &str, run: &KvRun, wear: Option<Wear>) -> Vec<JobMeasured> {
     let is_whole = run.outcome.failure.is_none();
     let mut whole = kind_of(name.to_owned(), run, &Kind::ALL, OpKind::Write);
     whole.metrics.values.extend(values(run));
+    whole.detail.measured = (measured.operations() > 0).then(|| measured.span());
     if let Some(wear) = wear {
         whole.metrics.values.extend(of_drive(run, wear));
     }
@@ -249,6 +284,8 @@ fn values(run: &KvRun) -> impl Iterator<Item = (&'static str, f64)> {
         ("write_amp", tree.write_amplification()),
         ("read_amp", tree.read_amplification()),
         ("file_get_share", tree.file_get_share()),
+        ("flush_mib", tree.written(tree.flushed_bytes)),
+        ("compaction_mib", tree.written(tree.compacted_bytes)),
         ("stall_s", Some(tree.stalled().as_secs_f64())),
         ("space_amp", Some(space.amplification())),
         ("invalid_mean_mib", Some(space.mean_invalid_bytes() / MIB)),

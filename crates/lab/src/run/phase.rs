@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zonelab_device::{DeviceInfo, DeviceQueue, Nanos};
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{AT_ONCE, JobResult, Shared, WorkloadJob};
+use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
 use zonelab_host::{CoreId, Job, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::HostCosts;
@@ -49,6 +49,9 @@ pub(super) enum Unmeasured {
     /// A job failed on a drive without faults, or waits for what nobody gives.
     #[error("{0}")]
     Failed(String),
+    /// A job of that name was ended since its operations took no time.
+    #[error("job \"{0}\": its operations take no time")]
+    Timeless(String),
 }
 
 impl From<String> for Unmeasured {
@@ -86,7 +89,9 @@ impl PhaseEnd {
             lost,
             ..
         } = self;
-        check_time(&jobs)?;
+        if let Some(job) = jobs.iter().find(|job| job.is_timeless) {
+            return Err(Unmeasured::Timeless(job.name.clone()));
+        }
         if stuck_jobs > 0 {
             let stuck = format!("jobs that wait for ever: {stuck_jobs}");
             return Err(match lost {
@@ -328,19 +333,6 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
         metrics,
         spread: None,
         detail,
-    }
-}
-
-/// Whether a job was ended since its operations took no time.
-fn check_time(jobs: &[JobResult]) -> Result<(), String> {
-    match jobs.iter().find(|job| job.is_timeless) {
-        None => Ok(()),
-        Some(job) => Err(format!(
-            "job \"{}\": {AT_ONCE} operations began at one time and none of them took any, so \
-             that time would never go on: nothing of what it reads is written, and the host \
-             costs nothing; fill the zones that it reads, or give the host costs",
-            job.name
-        )),
     }
 }
 

@@ -102,6 +102,13 @@ impl<'a, S: Site> Attached<'a, S> {
         }
     }
 
+    /// The same, of which it is known how long it took to prepare zones before.
+    #[must_use]
+    pub fn knowing(mut self, prepared: Prepared) -> Self {
+        self.preparation.prepared = prepared;
+        self
+    }
+
     /// How long it took to prepare zones so far.
     pub fn prepared(&self) -> Prepared {
         self.preparation.prepared

@@ -256,7 +256,7 @@ fn blocks_spec(
     if namespace.zoned.is_some() {
         return Err(format!(
             "namespace {} is zoned, and `blocks` are those of a conventional one: say `zones`, or \
-             go through the flash translation layer (via = \"ftl\")",
+             go through the flash translation layer (via = \"ftl\"), in virtual time",
             nsid.0
         ));
     }

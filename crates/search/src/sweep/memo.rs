@@ -92,7 +92,7 @@ impl Memo {
                 abandoned: &|| false,
             };
             let result = run_point(point, &options).map_err(|error| why(&error))?;
-            Ok((result.took.0, jobs(&result)))
+            Ok((result.took.0, jobs(point, &result)))
         };
         let measured = match self.cell((identity, seed)) {
             Some(cell) => cell.get_or_init(measure).clone(),

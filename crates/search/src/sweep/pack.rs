@@ -13,6 +13,7 @@ use zonelab_config::{Errors, Problem};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::idle;
 use zonelab_lab::inputs::{Inputs, VERSION};
+use zonelab_lab::outlast;
 use zonelab_lab::output::{Manifest, Place, digest};
 use zonelab_lab::rows::significant;
 use zonelab_lab::run::{Point, PointResult, RunError, repeat_seed};
@@ -220,6 +221,9 @@ pub struct JobRun {
     pub error: Option<String>,
     /// Every metric that has a value, to six digits.
     pub metrics: BTreeMap<String, f64>,
+    /// The share of its time in which others of its phase had ended, and which, if that is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<(f64, Vec<String>)>,
 }
 
 impl Line {
@@ -450,7 +454,10 @@ impl Pack {
     #[must_use]
     pub fn idle(&self, point: usize) -> Vec<String> {
         let points = self.points_of(point);
-        points.map_or_else(|_| Vec::new(), |points| idle::of_points(&points))
+        points.map_or_else(
+            |_| Vec::new(),
+            |points| idle::of_points(&points, &self.inputs),
+        )
     }
 
     /// The command that runs a task by itself.
@@ -572,7 +579,8 @@ pub fn run_batch(pack: &[u8], indices: &[u64]) -> Result<Vec<Line>, SweepError> 
 }
 
 /// What jobs measured, and how they failed.
-pub(super) fn jobs(result: &PointResult) -> Vec<JobRun> {
+pub(super) fn jobs(point: &Point, result: &PointResult) -> Vec<JobRun> {
+    let mut alone = outlast::alone(point.experiment(), result);
     let error_of = |name: &str| {
         let failures = result.failures.iter().filter(|failure| failure.job == name);
         let failures = failures.map(|failure| failure.failed.to_string());
@@ -590,6 +598,9 @@ pub(super) fn jobs(result: &PointResult) -> Vec<JobRun> {
             operation: job.kind.name().to_owned(),
             error: error_of(&job.name),
             metrics: metrics.collect(),
+            alone: alone
+                .remove(&job.name)
+                .map(|(share, others)| (significant(share), others)),
         }
     });
     measured.collect()

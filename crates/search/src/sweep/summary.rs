@@ -131,6 +131,7 @@ pub(super) fn text(
 pub(crate) fn warnings(pack: &Pack, lines: &[Line]) -> Vec<String> {
     idle(pack, lines)
         .into_iter()
+        .chain(alone(lines))
         .chain(unjudged(pack))
         .collect()
 }
@@ -186,6 +187,33 @@ fn idle(pack: &Pack, lines: &[Line]) -> Vec<String> {
         ))
     };
     idle.into_iter().filter_map(sentence).collect()
+}
+
+/// Jobs that went on when others of their phase had ended, and in how many runs.
+fn alone(lines: &[Line]) -> Vec<String> {
+    type Which<'a> = (&'a str, &'a str, &'a [String]);
+    let mut found: BTreeMap<Which<'_>, (u64, f64)> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in lines.iter().flat_map(|line| &line.runs) {
+        *runs.entry(&run.series).or_default() += 1;
+        for job in &run.jobs {
+            if let Some((share, others)) = &job.alone {
+                let of_job = found.entry((&run.series, &job.name, others));
+                let (count, most) = of_job.or_default();
+                *count += 1;
+                *most = most.max(*share);
+            }
+        }
+    }
+    let sentence = |((series, job, others), (count, most)): (Which<'_>, (u64, f64))| {
+        let others: Vec<String> = others.iter().map(|of| format!("\"{of}\"")).collect();
+        let (all, most, others) = (runs[series], most * 100.0, others.join(", "));
+        format!(
+            "series \"{series}\", job \"{job}\": in {count} of {all} runs up to the last \
+             {most:.1} % of its time were without {others}, which had ended"
+        )
+    };
+    found.into_iter().map(sentence).collect()
 }
 
 /// The columns of the keys of a sweep.

@@ -104,6 +104,8 @@ pub struct Agreement {
     pub tolerance: f64,
     /// What was compared, in the order of the jobs.
     pub lines: Vec<Line>,
+    /// Why the host was too busy to judge either device, if it was.
+    pub too_busy: Option<String>,
 }
 
 impl Agreement {
@@ -149,6 +151,7 @@ impl Agreement {
             lines: lines.collect(),
             sides,
             tolerance,
+            too_busy: None,
         })
     }
 

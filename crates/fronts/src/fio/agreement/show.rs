@@ -100,6 +100,13 @@ impl Agreement {
                 percent(TOLERANCE_MAX)
             );
         }
+        if let Some(why) = &self.too_busy {
+            let _ = writeln!(
+                text,
+                "this host was too busy to judge: {why}. What differs may be the host and not a \
+                 device: again, when it has nothing else to do"
+            );
+        }
         text
     }
 
@@ -115,6 +122,7 @@ impl Agreement {
             "differ": self.count(Verdict::Differs),
             "undecided": self.count(Verdict::Undecided),
             "unjudged": self.count(Verdict::Unjudged),
+            "too_busy": self.too_busy,
         });
         let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
         text.push('\n');

@@ -124,6 +124,7 @@ fn what_would_be_tolerated_whatever_it_is_cannot_be_judged() {
         sides: [side(near), side(far)],
         tolerance: 0.03,
         lines: vec![throughput],
+        too_busy: None,
     };
     assert!(agreement.is_agreed());
     agreement.lines.push(of(100e3));
@@ -131,6 +132,13 @@ fn what_would_be_tolerated_whatever_it_is_cannot_be_judged() {
     let text = agreement.to_text(&zonelab_lab::table::Style::default());
     assert!(text.contains("1 agree within 3 %, 0 differ"), "{text}");
     assert!(text.contains("1 cannot be judged here: "), "{text}");
+    assert!(!text.contains("too busy"), "{text}");
+    agreement.too_busy = Some("what was due was handled 4 ms late (P99)".to_owned());
+    let text = agreement.to_text(&zonelab_lab::table::Style::default());
+    let why = "too busy to judge: what was due was handled 4 ms late (P99). ";
+    assert!(text.contains(why), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&agreement.to_json()).unwrap();
+    assert_eq!(json["too_busy"], *agreement.too_busy.as_ref().unwrap());
     // What nobody knows well enough is no agreement either.
     agreement.lines = vec![line(
         [Some(known(100.0, 50.0, 150.0)); 2],
@@ -180,6 +188,7 @@ fn what_agrees_is_said_to_do_so_within_what_was_tolerated() {
                 [-20.0, 20.0],
             ),
         ],
+        too_busy: None,
     };
     assert!((agreement.agrees_within() - 0.12).abs() < 1e-12);
     let text = agreement.to_text(&zonelab_lab::table::Style::default());

@@ -329,7 +329,11 @@ impl WorkloadJob {
             self.source.failed(sent);
         }
         // A workload that gets an error does not do what it was made for.
-        self.stopping |= !self.spec.tolerates.goes_on_after(sent, status);
+        let goes_on = self.spec.tolerates.goes_on_after(sent, status);
+        self.stopping |= !goes_on;
+        if let Some(verify) = self.verify.as_mut().filter(|_| !goes_on) {
+            verify.has_failed = true;
+        }
     }
 
     /// Whether the job has come to its end, apart from what is in flight.

@@ -95,6 +95,8 @@ pub(super) struct Verifying {
     is_last: bool,
     /// A block was wrong, and that was enough; or the job is told to end.
     is_given_up: bool,
+    /// A command failed, which ended the job.
+    pub(super) has_failed: bool,
     /// Passes that are to follow, each of so many bytes and operations.
     passes_left: u64,
     pass: (Option<u64>, Option<u64>),
@@ -144,6 +146,7 @@ impl Verifying {
             checking_from: Nanos::ZERO,
             is_last: false,
             is_given_up: false,
+            has_failed: false,
             passes_left: how.passes.saturating_sub(1),
             pass: (spec.stop.bytes, spec.stop.operations),
             issued_at_pass: 0,
@@ -162,11 +165,17 @@ impl Verifying {
         self.verified
     }
 
-    /// A job has read all that is there. Whether what it should have found is.
-    fn found_all(&mut self) -> bool {
+    /// A job has read all that is there, or so many bytes when its first error ended it.
+    /// Whether what it should have found is.
+    fn found_all(&mut self, tried_bytes: u64) -> bool {
         let Verified { bytes, .. } = self.verified;
         let expected = self.how.expected_bytes.unwrap_or(0);
-        self.verified.missing_bytes = expected.saturating_sub(bytes);
+        let tried = match self.has_failed {
+            true => tried_bytes.min(expected),
+            false => expected,
+        };
+        self.verified.missing_bytes = tried.saturating_sub(bytes);
+        self.verified.untried_bytes = expected.saturating_sub(tried.max(bytes));
         self.verified.found_nothing = u32::from(bytes == 0);
         bytes > 0 && bytes >= expected
     }

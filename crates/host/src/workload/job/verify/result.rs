@@ -13,6 +13,8 @@ pub struct Verified {
     pub bytes: u64,
     /// Bytes that should have been there too, and were not or could not be read.
     pub missing_bytes: u64,
+    /// Bytes that nobody tried to read, since the first error ended the job.
+    pub untried_bytes: u64,
     /// Jobs that only read and found nothing to compare.
     pub found_nothing: u32,
     /// Operations whose blocks were not what was written.
@@ -29,6 +31,7 @@ impl Verified {
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.missing_bytes += other.missing_bytes;
+        self.untried_bytes += other.untried_bytes;
         self.found_nothing += other.found_nothing;
         self.wrong += other.wrong;
         if self.first_wrong.is_none() {

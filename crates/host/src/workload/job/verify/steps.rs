@@ -81,12 +81,13 @@ impl WorkloadJob {
     #[cold]
     pub(in crate::workload::job) fn counts_missing(&mut self, now: Nanos) {
         let is_told = self.is_told_to_end(now);
+        let tried_bytes = self.issued_bytes;
         let reads_only = |verify: &&mut Box<Verifying>| !verify.writes && verify.how.reads_back;
         if let Some(verify) = self.verify.as_mut().filter(reads_only)
             && !is_told
             && !verify.is_given_up
         {
-            self.result.errors += u64::from(!verify.found_all());
+            self.result.errors += u64::from(!verify.found_all(tried_bytes));
         }
     }
 
