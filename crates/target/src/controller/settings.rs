@@ -115,6 +115,9 @@ pub enum SettingsError {
         /// Characters that fit.
         most: usize,
     },
+    /// Reservations that were kept of an earlier drive.
+    #[error(transparent)]
+    Reservations(#[from] crate::reservations::Impossible),
     /// A number out of range.
     #[error("{key} is {value}, but must be {least} to {most}")]
     Number {

@@ -15,4 +15,5 @@ mod lifetime;
 mod media;
 mod placement;
 mod protocol;
+mod reservation_rules;
 mod tenants;
