@@ -16,4 +16,5 @@ mod media;
 mod placement;
 mod protocol;
 mod reservation_rules;
+mod reservations;
 mod tenants;
