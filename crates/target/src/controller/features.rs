@@ -302,6 +302,7 @@ impl<L: Layer> Subsystem<L> {
                     (Some(HostId::Short(id)), false) => self.structure(&id.to_le_bytes(), data_len),
                     (Some(HostId::Extended(id)), true) => self.structure(&id, data_len),
                     (None, true) => self.structure(&[0; 16], data_len),
+                    (None, false) => self.structure(&[0; 8], data_len),
                     // On fabrics only the long form exists.
                     _ => Err(Failure::field(byte::CDW11)),
                 };
