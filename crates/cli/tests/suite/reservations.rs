@@ -120,7 +120,7 @@ const READ: [&str; 5] = ["read", "--start-block", "0", "--data", "back"];
 
 #[test]
 fn two_hosts_reserve_conflict_preempt_and_release() {
-    let drive = Drive::new(&[]);
+    let drive = Drive::new(&["--shared"]);
     assert_eq!(drive.report(A)["regctl"], 0);
     drive.conflict(A, &["resv-acquire", "--crkey", A.key, "--rtype", "1"]);
     drive.register(A, &[]);
@@ -164,7 +164,7 @@ fn two_hosts_reserve_conflict_preempt_and_release() {
 fn what_is_to_outlive_a_loss_of_power_does_and_nothing_else() {
     let mut drive = Drive::new(&[]);
     let id: Value = serde_json::from_str(&drive.ok(A, &["id-ns", "--json"])).unwrap();
-    assert_eq!((&id["rescap"], &id["nmic"]), (&255.into(), &1.into()));
+    assert_eq!((&id["rescap"], &id["nmic"]), (&255.into(), &0.into()));
     drive.register(A, &["--cptpl", "3"]);
     drive.register(B, &[]);
     drive.acquire(A, "3");

@@ -129,7 +129,8 @@ pub const ROWS: &[Row] = rows! {
     "Write", "DTYPE 02h, DSPEC: data placement", Implemented, "placement::writes_go_where_their_placement_identifier_says";
     "I/O Management Receive, I/O Management Send", "reclaim unit handle status and update; MO", Implemented, "placement::handles_are_updated_and_their_status_is_as_long_as_it_is_asked_for";
     "I/O Management Receive, I/O Management Send", "where the drive has no flexible data placement", Refused, "placement::one_without_has_none_of_it";
-    "Identify", "CMIC, NMIC: shared; ONCS, RESCAP, CTRATT: RHII", Implemented, "identify::the_controller_structure_has_what_a_linux_host_reads";
+    "Identify", "ONCS, RESCAP, CTRATT: RHII", Implemented, "identify::the_controller_structure_has_what_a_linux_host_reads";
+    "Identify", "CMIC, NMIC: shared namespaces", Implemented, "identify::a_shared_namespace_says_so";
     "Reservation Register", "RREGA, IEKEY, CPTPL, CRKEY, NRKEY", Implemented, "reservations::keys_are_registered_replaced_and_taken_back";
     "Reservation Acquire, Reservation Release", "RACQA: acquire; RRELA: release; RTYPE, CRKEY", Implemented, "reservations::one_host_acquires_and_gives_back";
     "Reservation Acquire, Reservation Release", "RACQA: preempt; RRELA: clear", Implemented, "reservations::a_preempted_host_is_told_and_shut_out";

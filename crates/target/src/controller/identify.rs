@@ -121,7 +121,7 @@ impl<L: Layer> Subsystem<L> {
                 let out: &mut IdentifyNamespaceIndependent = structure(buf);
                 out.nstat = NamespaceStatus::default().with_nrdy(true);
                 out.nsattr = self.attributes((slot, nsid));
-                out.nmic = SHARED;
+                out.nmic = self.sharing();
                 out.rescap = self.reservation_capabilities(nsid);
                 if self.has_placement() {
                     out.endgid = ENDURANCE_GROUP.into();
@@ -158,6 +158,14 @@ impl<L: Layer> Subsystem<L> {
         let info = self.shown().namespaces.get(index);
         let info = info.filter(|_| self.rights(slot, nsid).is_some());
         info.ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))
+    }
+
+    /// NMIC: whether namespaces may be attached to several controllers.
+    const fn sharing(&self) -> u8 {
+        match self.settings.is_shared {
+            true => SHARED,
+            false => 0,
+        }
     }
 
     /// NSATTR: whether the host of a controller may write.
@@ -217,7 +225,7 @@ impl<L: Layer> Subsystem<L> {
         let bytes = self.capacity_bytes(slot);
         let limits = self.settings.limits;
         out.cntrltype = ControllerType::IO;
-        out.cmic = MultiPath::default().with_controllers(true);
+        out.cmic = MultiPath::default().with_controllers(self.settings.is_shared);
         out.oacs = OptionalAdmin::default().with_format_nvm(self.may_format(slot));
         out.acl_z = ABORT_LIMIT_Z;
         out.frmw = FirmwareUpdates::default()
@@ -297,7 +305,7 @@ impl<L: Layer> Subsystem<L> {
     ) -> Result<(), Failure> {
         let info = self.info((slot, nsid))?;
         out.nsattr = self.attributes((slot, nsid));
-        out.nmic = SHARED;
+        out.nmic = self.sharing();
         out.rescap = self.reservation_capabilities(nsid);
         let names = self.namespaces[nsid as usize - 1].names;
         let config = self.drive.drive().config();

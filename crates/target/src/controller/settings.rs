@@ -60,6 +60,8 @@ pub struct SubsystemSettings {
     pub firmware_revision: String,
     /// Qualified names of the hosts that may connect; `None`: every host.
     pub allowed_hosts: Option<Vec<String>>,
+    /// Controllers of one host are paths to the same namespaces (CMIC, NMIC).
+    pub is_shared: bool,
     /// What the transport can do.
     pub limits: TransportLimits,
     /// Most I/O queues of a controller, at least 1.
@@ -152,6 +154,7 @@ impl SubsystemSettings {
             model_number: "zonelab emulated drive".to_owned(),
             firmware_revision: env!("CARGO_PKG_VERSION").to_owned(),
             allowed_hosts: None,
+            is_shared: false,
             limits: TransportLimits::default(),
             io_queues: 16,
             controllers: 64,

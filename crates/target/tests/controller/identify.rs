@@ -57,7 +57,7 @@ fn the_controller_structure_has_what_a_linux_host_reads() {
     let mut host = Host::new();
     let id = bytes(&mut host, 0, Cns::CONTROLLER, CommandSet::NVM);
     assert_eq!(&id[24..46], b"zonelab emulated drive");
-    assert_eq!(id[76], 1 << 1, "CMIC: several controllers");
+    assert_eq!(id[76], 0, "CMIC: no multipath");
     assert_eq!(id[77], 8, "MDTS: 1 MiB");
     assert_eq!(u16_at(&id, 78), host.cntlid);
     assert_eq!(u32_at(&id, 80), 0x0002_0000, "VER");
@@ -98,7 +98,7 @@ fn a_zoned_namespace_says_its_size_and_its_limits() {
     assert_eq!(u64_at(&ns, 0), 6 * 160, "NSZE");
     assert_eq!(u64_at(&ns, 8), 6 * 160, "NCAP");
     assert_eq!((ns[25], ns[26]), (1, 1), "two formats, of which the second");
-    assert_eq!(ns[30], 1, "NMIC: shared");
+    assert_eq!(ns[30], 0, "NMIC: private");
     assert_eq!(ns[31], 0b1111_1110, "RESCAP: all types, nothing is kept");
     assert_eq!(u64_at(&ns, 48), 6 * 128 * 4096, "NVMCAP");
     assert_eq!((ns[128 + 2], ns[132 + 2]), (9, 12), "LBADS");
@@ -117,8 +117,24 @@ fn a_zoned_namespace_says_its_size_and_its_limits() {
         Cns::COMMAND_SET_INDEPENDENT_NAMESPACE,
         CommandSet::NVM,
     );
-    assert_eq!((common[1], common[14]), (1, 1), "shared and ready");
+    assert_eq!((common[1], common[14]), (0, 1), "private and ready");
     assert_eq!(common[2], ns[31], "RESCAP");
+}
+
+#[test]
+fn a_shared_namespace_says_so() {
+    let settings = SubsystemSettings {
+        is_shared: true,
+        ..SubsystemSettings::new(NQN)
+    };
+    let drive = FaultyDrive::from(Drive::new(&small()));
+    let mut host = Host::of(Subsystem::new(drive, settings).unwrap());
+    let id = bytes(&mut host, 0, Cns::CONTROLLER, CommandSet::NVM);
+    assert_eq!(id[76], 1 << 1, "CMIC: several controllers");
+    let ns = bytes(&mut host, 1, Cns::NAMESPACE, CommandSet::NVM);
+    let cns = Cns::COMMAND_SET_INDEPENDENT_NAMESPACE;
+    let common = bytes(&mut host, 1, cns, CommandSet::NVM);
+    assert_eq!((ns[30], common[1]), (1, 1), "NMIC: shared");
 }
 
 #[test]

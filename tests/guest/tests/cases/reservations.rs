@@ -14,6 +14,8 @@ use super::killed::{PATIENCE, StoreFile};
 use super::served::Served;
 
 const RESERVATION_CONFLICT: u16 = 0x083;
+/// The kernel takes no second controller of a subsystem whose namespaces are private.
+const SHARED: [&str; 1] = ["--shared"];
 /// How often the guest looks for something, twice a second.
 const LOOKS: u32 = 480;
 /// Blocks of a zone of the drive, which have 4 KiB each.
@@ -33,7 +35,8 @@ impl Host {
         let hostnqn = format!("nqn.2014-08.org.nvmexpress:uuid:{hostid}");
         let (at, nqn) = (served.at(), &served.nqn);
         guest.ok(&format!(
-            "nvme connect {at} -n {nqn} --hostnqn={hostnqn} --hostid={hostid} {PATIENCE}"
+            "nvme connect {at} -n {nqn} --hostnqn={hostnqn} --hostid={hostid} {PATIENCE} \
+             --duplicate-connect"
         ))?;
         let name = until(guest, |guest| {
             let find = format!(
@@ -136,7 +139,7 @@ fn killed(
     drop(served);
     // The kernel has seen it go.
     guest.ok("sleep 2")?;
-    let served = file.serve_with(port, &[])?;
+    let served = file.serve_with(port, &SHARED)?;
     for host in hosts {
         until(guest, |guest| {
             let output = guest.run(&host.report())?;
@@ -148,7 +151,7 @@ fn killed(
 
 pub(crate) fn of_two_hosts_outlive_a_kill(guest: &mut Guest) -> Result<()> {
     let file = StoreFile::new("reservations");
-    let served = file.serve_with(0, &[])?;
+    let served = file.serve_with(0, &SHARED)?;
     guest.ok("modprobe nvme_tcp; head -c 4096 /dev/urandom > /scratch/block")?;
     let first = Host::connect(guest, &served, 1)?;
     let second = Host::connect(guest, &served, 2)?;
