@@ -10,7 +10,7 @@ use serde_json::Value;
 use zonelab_guest_tests::Guest;
 use zonelab_guest_tests::drive::Status;
 
-use super::killed::{PATIENCE, StoreFile};
+use super::killed::StoreFile;
 use super::served::Served;
 
 const RESERVATION_CONFLICT: u16 = 0x083;
@@ -33,10 +33,11 @@ impl Host {
     fn connect(guest: &mut Guest, served: &Served, number: u64) -> Result<Self> {
         let hostid = format!("5a4f4e45-4c41-4220-8755-4553540000f{number}");
         let hostnqn = format!("nqn.2014-08.org.nvmexpress:uuid:{hostid}");
-        let (at, nqn) = (served.at(), &served.nqn);
+        let (address, port, nqn) = (served.host(), served.port(), &served.nqn);
+        // nvme-cli of Debian 12 takes another host at an address for one that is connected.
         guest.ok(&format!(
-            "nvme connect {at} -n {nqn} --hostnqn={hostnqn} --hostid={hostid} {PATIENCE} \
-             --duplicate-connect"
+            "echo transport=tcp,traddr={address},trsvcid={port},nqn={nqn},hostnqn={hostnqn},\
+             hostid={hostid},reconnect_delay=1,ctrl_loss_tmo=600 > /dev/nvme-fabrics"
         ))?;
         let name = until(guest, |guest| {
             let find = format!(
