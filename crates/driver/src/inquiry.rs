@@ -1,6 +1,7 @@
 //! What a controller says of itself and its namespaces, whatever the transport.
 
 use zonelab_device::Buf;
+use zonelab_nvme::Status;
 use zonelab_nvme::command::{Identify, ZoneManagementReceive};
 use zonelab_nvme::identify::{
     Cns, CommandSet, ControllerType, IdentifyController, IdentifyControllerZns, IdentifyNamespace,
@@ -161,7 +162,8 @@ pub(crate) fn whole(what: &'static str, reply: Reply) -> Result<Buf, DriverError
     })
 }
 
-/// Capacity of the first zone in blocks; `None` if there is no zone.
+/// Capacity of the first zone in blocks; `None` if there is no zone, or another host has
+/// reserved them: a host that may not look at zones may still see who that is.
 pub(crate) fn zone_capacity(queue: &mut impl Asks, nsid: u32) -> Result<Option<u64>, DriverError> {
     let bytes = size_of::<ReportHeader>() + size_of::<ZoneDescriptor>();
     let report = ZoneManagementReceive {
@@ -171,6 +173,9 @@ pub(crate) fn zone_capacity(queue: &mut impl Asks, nsid: u32) -> Result<Option<u
     let what = "Zone Management Receive";
     let transfer = Transfer::ToHost(Buf::zeroed(bytes));
     let reply = queue.ask(what, report.to_entry()?, transfer)?;
+    if reply.entry.status.status() == Status::RESERVATION_CONFLICT {
+        return Ok(None);
+    }
     let buf = whole(what, reply.ok(what)?)?;
     let Ok((header, rest)) = ReportHeader::read_from_prefix(&buf) else {
         return Ok(None);

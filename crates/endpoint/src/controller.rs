@@ -29,9 +29,8 @@ use crate::registers::{Doorbell, Registers, doorbell, half, with_half};
 /// Identifier of commands that the endpoint sends for itself: hosts may not use it.
 const OWN_CID: u16 = 0xffff;
 
-/// Who the host is, for the subsystem.
+/// Who the host is, for the subsystem. It may say its identifier with a feature.
 const HOST_NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000001";
-const HOST_ID: [u8; 16] = [1; 16];
 
 /// Words of shadow doorbells and event indexes.
 #[derive(Debug)]
@@ -320,7 +319,6 @@ impl Controller {
         entries: u32,
     ) -> Result<(QueueHandle, u16), CompletionEntry> {
         let mut data = ConnectData::new_zeroed();
-        data.hostid = HOST_ID;
         data.cntlid = if qid == 0 {
             CNTLID_DYNAMIC
         } else {

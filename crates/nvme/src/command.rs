@@ -16,6 +16,7 @@ mod nvm;
 mod placement;
 mod queues;
 mod ranges;
+mod reservations;
 mod zoned;
 
 pub use admin::{Abort, AdminCommand, FormatNvm, Identify, SecureErase};
@@ -30,6 +31,9 @@ pub use queues::{
 };
 pub use ranges::{
     CopyCommand, CopyRange, CopyReadProtection, DatasetManagement, DatasetRange, RangeContext,
+};
+pub use reservations::{
+    ReservationAcquire, ReservationRegister, ReservationRelease, ReservationReport,
 };
 pub use zoned::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
 
@@ -116,6 +120,14 @@ pub enum IoCommand {
     IoManagementReceive(IoManagementReceive),
     /// Change what reclaim unit handles refer to.
     IoManagementSend(IoManagementSend),
+    /// Register a reservation key.
+    ReservationRegister(ReservationRegister),
+    /// Read the state of reservations.
+    ReservationReport(ReservationReport),
+    /// Take a reservation.
+    ReservationAcquire(ReservationAcquire),
+    /// Release a reservation.
+    ReservationRelease(ReservationRelease),
 }
 
 impl IoCommand {
@@ -148,6 +160,18 @@ impl IoCommand {
             IoOpcode::IO_MANAGEMENT_SEND => {
                 IoManagementSend::parse(entry).map(Self::IoManagementSend)
             }
+            IoOpcode::RESERVATION_REGISTER => {
+                ReservationRegister::parse(entry).map(Self::ReservationRegister)
+            }
+            IoOpcode::RESERVATION_REPORT => {
+                ReservationReport::parse(entry).map(Self::ReservationReport)
+            }
+            IoOpcode::RESERVATION_ACQUIRE => {
+                ReservationAcquire::parse(entry).map(Self::ReservationAcquire)
+            }
+            IoOpcode::RESERVATION_RELEASE => {
+                ReservationRelease::parse(entry).map(Self::ReservationRelease)
+            }
             _ => Err(Status::INVALID_OPCODE),
         }
     }
@@ -171,6 +195,10 @@ impl IoCommand {
             Self::ZoneManagementReceive(command) => command.to_entry(),
             Self::IoManagementReceive(command) => command.to_entry(),
             Self::IoManagementSend(command) => Ok(command.to_entry()),
+            Self::ReservationRegister(command) => command.to_entry(),
+            Self::ReservationReport(command) => command.to_entry(),
+            Self::ReservationAcquire(command) => command.to_entry(),
+            Self::ReservationRelease(command) => command.to_entry(),
         }
     }
 
@@ -191,6 +219,10 @@ impl IoCommand {
             Self::ZoneManagementReceive(command) => command.nsid,
             Self::IoManagementReceive(command) => command.nsid,
             Self::IoManagementSend(command) => command.nsid,
+            Self::ReservationRegister(command) => command.nsid,
+            Self::ReservationReport(command) => command.nsid,
+            Self::ReservationAcquire(command) => command.nsid,
+            Self::ReservationRelease(command) => command.nsid,
         }
     }
 }

@@ -79,6 +79,16 @@ crate::open_enum! {
     }
 }
 
+crate::open_enum! {
+    /// Asynchronous Event Information of [`AsyncEventType::COMMAND_SET`].
+    pub enum CommandSetEvent: u8 {
+        /// There are reservation notifications.
+        RESERVATION_LOG_PAGE_AVAILABLE = 0x00,
+        /// A sanitize operation has ended.
+        SANITIZE_COMPLETED = 0x01,
+    }
+}
+
 enum_fields!(AsyncEventType: u8);
 
 bits! {
@@ -87,8 +97,8 @@ bits! {
     pub struct AsyncEvent(U32: u32) {
         /// Asynchronous event type.
         [2:0] event_type / with_event_type: AsyncEventType,
-        /// Asynchronous event information: an [`ErrorEvent`], a [`SmartEvent`]
-        /// or a [`NoticeEvent`], as the type says.
+        /// Asynchronous event information: an [`ErrorEvent`], a [`SmartEvent`],
+        /// a [`NoticeEvent`] or a [`CommandSetEvent`], as the type says.
         [15:8] information / with_information: u8,
         /// Log page identifier (LID) of the log that tells more, and that
         /// clears the event when it is read.

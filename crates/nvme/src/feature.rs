@@ -84,9 +84,11 @@ crate::open_enum! {
         /// Host Identifier: [`HostIdentifier`], and the identifier in the data
         /// buffer.
         HOST_IDENTIFIER = 0x81,
-        /// Reservation Notification Mask.
+        /// Reservation Notification Mask:
+        /// [`NotificationMask`](crate::reservation::NotificationMask).
         RESERVATION_NOTIFICATION_MASK = 0x82,
-        /// Reservation Persistence.
+        /// Reservation Persistence:
+        /// [`ReservationPersistence`](crate::reservation::ReservationPersistence).
         RESERVATION_PERSISTENCE = 0x83,
         /// Namespace Write Protection Config: [`WriteProtection`].
         NAMESPACE_WRITE_PROTECTION_CONFIG = 0x84,

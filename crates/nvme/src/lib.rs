@@ -11,6 +11,7 @@
 //! | [`zns`] | zone descriptors, zone reports, the changed zone list | ZNS 1.1 |
 //! | [`log`] | log pages: errors, health, firmware, effects, discovery | base 2.0, section 5.16 |
 //! | [`placement`] | flexible data placement: log pages, features, reclaim unit handles | base 2.1 |
+//! | [`reservation`] | reservations: data of commands, notification log page, features | base 2.0, section 8.19 |
 //! | [`feature`] | features and the layouts of their values | base 2.0, section 5.27 |
 //! | [`event`] | asynchronous events | base 2.0, section 5.2; ZNS 1.1 |
 //! | [`property`] | controller properties, which are registers on PCIe | base 2.0, section 3.1.3 |
@@ -87,6 +88,7 @@ pub mod log;
 pub mod placement;
 pub mod property;
 pub mod queue;
+pub mod reservation;
 pub mod status;
 pub mod tcp;
 pub mod zns;

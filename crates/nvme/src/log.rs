@@ -80,7 +80,8 @@ crate::open_enum! {
         FDP_EVENTS = 0x23,
         /// Discovery: [`DiscoveryHeader`], then [`DiscoveryEntry`]s.
         DISCOVERY = 0x70,
-        /// Reservation notification.
+        /// [`ReservationNotification`](crate::reservation::ReservationNotification), one at a
+        /// time.
         RESERVATION_NOTIFICATION = 0x80,
         /// Sanitize status.
         SANITIZE_STATUS = 0x81,

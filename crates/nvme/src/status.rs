@@ -106,6 +106,8 @@ crate::open_enum! {
         PROHIBITED_BY_LOCKDOWN = 0x023 => "Command Prohibited by Command and Feature Lockdown",
         /// An admin command needs media that is not ready yet.
         ADMIN_COMMAND_MEDIA_NOT_READY = 0x024 => "Admin Command Media Not Ready",
+        /// The host has said no identifier.
+        HOST_IDENTIFIER_NOT_INITIALIZED = 0x027 => "Host Identifier Not Initialized",
         /// Flexible data placement is not enabled in the endurance group.
         FDP_DISABLED = 0x029 => "FDP Disabled",
         /// The list of placement handles is not possible.

@@ -156,6 +156,15 @@ pub trait Contents: Debug + Send {
     /// Keeps what the drive would know better than nothing: wear and totals. It
     /// may be older than the rest.
     fn checkpoint(&mut self, bytes: &[u8]);
+    /// Keeps the reservations of hosts, of which the drive knows no more than these bytes, in
+    /// place of those before. They outlive a failure of the machine at once, and a format.
+    fn keep_reservations(&mut self, bytes: &[u8]) {
+        let _ = bytes;
+    }
+    /// Most bytes that [`Contents::keep_reservations`] keeps; 0: it keeps none.
+    fn reservation_bytes_max(&self) -> usize {
+        0
+    }
     /// Everything so far outlives a failure of the machine (Flush).
     fn sync(&mut self);
     /// The drive is formatted: nothing is left, and blocks have that size.

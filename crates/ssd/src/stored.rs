@@ -40,6 +40,8 @@ pub struct Kept {
     pub logs: Vec<Vec<Option<u32>>>,
     /// What [`Contents::checkpoint`] got last.
     pub checkpoint: Option<Vec<u8>>,
+    /// What [`Contents::keep_reservations`] got last; empty: nothing.
+    pub reservations: Vec<u8>,
 }
 
 /// What was kept cannot be of this drive.
@@ -235,6 +237,29 @@ impl Drive {
         self.core.keep()
     }
 
+    /// Most bytes of reservations that outlive the drive; 0: none do.
+    #[must_use]
+    pub fn reservation_bytes_max(&self) -> usize {
+        match &self.core.data {
+            Some(Data::Outside(contents)) => contents.reservation_bytes_max(),
+            _ => 0,
+        }
+    }
+
+    /// Takes the reservations that were kept of an earlier drive; empty: there were none, or
+    /// they were taken before.
+    #[must_use]
+    pub fn take_reservations(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.core.reservations)
+    }
+
+    /// Keeps reservations, in place of those before. [`Self::keep`] says whether that succeeded.
+    pub fn keep_reservations(&mut self, bytes: &[u8]) {
+        if let Some(contents) = self.core.outside() {
+            contents.keep_reservations(bytes);
+        }
+    }
+
     /// Lets data that the drive keeps in its memory take no more than so many
     /// bytes (in pieces of 64 KiB). A write beyond fails with Capacity Exceeded
     /// and changes nothing; resets make room.
@@ -281,6 +306,7 @@ impl Drive {
             .background
             .resume_folding(&mut drive.core, Nanos::ZERO);
         drive.core.resets_kept = drive.core.totals.resets;
+        drive.core.reservations = kept.reservations.clone();
         drive.core.keep_in(contents);
         if let Some(contents) = drive.core.outside() {
             contents.begin();

@@ -5,8 +5,9 @@ use zonelab_ssd::contents::ZoneRecord;
 
 use crate::layout::{Layout, RECORD_SLOTS, Slot, State, encode_note, is_whole};
 use crate::medium::Medium;
-use crate::open::{LostRecord, OpenError, read_layout};
+use crate::open::{LostRecord, OpenError, described_bytes, read_layout};
 use crate::records::Records;
+use crate::reservations::{self, Slots};
 use crate::sums::{self, Salt};
 
 /// Bytes that are read at a time; a multiple of any size of blocks.
@@ -66,7 +67,10 @@ impl Report {
 pub fn check<M: Medium>(medium: &M) -> Result<Report, OpenError> {
     let (_, layout) = read_layout(medium)?;
     let records = Records::read(medium, &layout)?;
-    let damage = records.check_torn().err().map(|error| error.to_string());
+    let slots = Slots::read(medium, described_bytes(medium)?);
+    let reservations = slots.and_then(|slots| slots.check(records.state.is_clean));
+    let damage = records.check_torn().and(reservations);
+    let damage = damage.err().map(|error| error.to_string());
     let mut report = Report {
         is_clean: records.state.is_clean,
         is_rolled_back: records.is_rolled_back,
@@ -166,6 +170,7 @@ pub struct Repaired {
 pub fn repair<M: Medium>(medium: &mut M) -> Result<Vec<Repaired>, OpenError> {
     let (_, layout) = read_layout(medium)?;
     let records = Records::read(medium, &layout)?;
+    reservations::repair(medium, described_bytes(medium)?)?;
     let mut steps = || {
         let mut repaired = Vec::new();
         let mut sequence = records.sequence;

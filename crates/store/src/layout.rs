@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! header            magic, version, checksum; what the data depends on
+//! reservations      two slots, in the second half of the header if it does not take that
 //! state             two slots: epoch, size of blocks, whether it was closed in good order
 //! durable           two slots: the last record that a Flush covers
 //! redo              the last writes in place: where they go, and their bytes
@@ -32,6 +33,10 @@ pub(crate) const PREFIX_BYTES: usize = 8 + 4 + 4 + 4;
 pub(crate) const HEADER_BYTES: u64 = 64 << 10;
 /// Alignment of sections, and the bytes of a slot of the state.
 const SECTION: u64 = 4096;
+/// Reservations have the rest of the header, if its description leaves them that.
+pub(crate) const RESERVATIONS_AT: u64 = HEADER_BYTES / 2;
+/// A slot of reservations.
+pub(crate) const RESERVATIONS_SLOT_BYTES: usize = 16 << 10;
 const STATE_AT: u64 = HEADER_BYTES;
 pub(crate) const STATE_BYTES: usize = 48;
 const DURABLE_AT: u64 = STATE_AT + 2 * SECTION;
@@ -166,6 +171,10 @@ impl Layout {
 
     pub(crate) fn state_at(slot: u64) -> u64 {
         STATE_AT + slot % 2 * SECTION
+    }
+
+    pub(crate) fn reservations_at(slot: u64) -> u64 {
+        RESERVATIONS_AT + slot % 2 * RESERVATIONS_SLOT_BYTES as u64
     }
 
     pub(crate) fn durable_at(slot: u64) -> u64 {

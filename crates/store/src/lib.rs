@@ -11,6 +11,7 @@
 //! | `records` | which records of zones count |
 //! | `redo` | writes in place that may not have come to their end |
 //! | `logs` | which blocks of conventional namespaces are where |
+//! | `reservations` | reservations of hosts |
 //! | `sums` | checksums of blocks |
 //! | [`check`] | looking at a store without a drive, and repairing it |
 //!
@@ -49,6 +50,7 @@ mod notice;
 mod open;
 mod records;
 mod redo;
+mod reservations;
 mod store;
 mod sums;
 

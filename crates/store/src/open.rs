@@ -16,6 +16,7 @@ use crate::medium::Medium;
 use crate::notice::Notices;
 use crate::records::Records;
 use crate::redo;
+use crate::reservations::Slots;
 use crate::store::Store;
 
 /// Beyond any sequence number that a store gets to.
@@ -176,6 +177,8 @@ pub fn open<M: Medium>(
     records.check_torn()?;
     let redo_sequence = redo::replay(&mut medium, &layout, &records)?;
     let state = records.state;
+    let mut reservations = Slots::read(&medium, described_bytes(&medium)?)?;
+    reservations.check(state.is_clean)?;
     let zones = std::mem::take(&mut records.records);
     let written = |zone: ZoneId| zones[zone.0 as usize].host_lbas;
     let mut places = Vec::new();
@@ -196,6 +199,7 @@ pub fn open<M: Medium>(
             zones,
             logs: places,
             checkpoint,
+            reservations: std::mem::take(&mut reservations.bytes),
         },
     };
     let void_at = records.void_at();
@@ -219,6 +223,7 @@ pub fn open<M: Medium>(
         // What was found need not be durable.
         unsynced_bytes: 1,
         failure: OnceLock::new(),
+        reservations,
         notices: Notices::default(),
     };
     Ok((store, found))
@@ -247,6 +252,13 @@ pub(crate) fn read_layout(
         return Err(damaged());
     }
     postcard::from_bytes(&body[4..]).map_err(|_| damaged())
+}
+
+/// Bytes of the header that it takes to say that.
+pub(crate) fn described_bytes(medium: &impl Medium) -> Result<usize, OpenError> {
+    let mut prefix = [0; PREFIX_BYTES];
+    medium.read(0, &mut prefix).map_err(OpenError::System)?;
+    Ok(PREFIX_BYTES + u32_at(&prefix, 16) as usize)
 }
 
 /// The newest whole checkpoint of this epoch, and the number of the newest.

@@ -13,6 +13,7 @@ use crate::layout::{
 };
 use crate::medium::Medium;
 use crate::notice::{Notice, Notices};
+use crate::reservations;
 use crate::sums;
 
 /// Most bytes that are written between two synchronisations, so that what a
@@ -73,6 +74,8 @@ pub struct Store<M> {
     pub(crate) unsynced_bytes: u64,
     /// What went wrong: nothing is written any more.
     pub(crate) failure: OnceLock<String>,
+    /// Without bytes.
+    pub(crate) reservations: reservations::Slots,
     pub(crate) notices: Notices,
 }
 
@@ -345,6 +348,7 @@ impl<M: Medium> Store<M> {
     /// durable record speaks of stays until a newer record is durable, too.
     fn void_unrecorded(&mut self) -> io::Result<()> {
         self.medium.sync()?;
+        self.void_reservations()?;
         for at in std::mem::take(&mut self.void_at) {
             self.put(at, &vec![0; self.layout.record_bytes()])?;
         }
@@ -487,6 +491,19 @@ impl<M: Medium> Contents for Store<M> {
         self.attempt("writing a checkpoint", |store| {
             store.write_checkpoint(bytes)
         });
+    }
+
+    fn keep_reservations(&mut self, bytes: &[u8]) {
+        self.attempt("keeping reservations", |store| {
+            store.write_reservations(bytes)
+        });
+    }
+
+    fn reservation_bytes_max(&self) -> usize {
+        match self.reservations.has_room {
+            true => reservations::BYTES_MAX,
+            false => 0,
+        }
     }
 
     fn sync(&mut self) {

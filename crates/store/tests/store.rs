@@ -9,6 +9,7 @@
 mod elements_stored;
 mod promises;
 mod repaired;
+mod reserved;
 mod synchronised;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,10 @@
 //! A live drive: the emulated drive behind an NVMe controller, over NVMe/TCP.
 //!
-//! Three layers, each without I/O of its own but the last:
+//! Four parts, each without I/O of its own but the last:
 //!
 //! | module | what | what it knows |
 //! | --- | --- | --- |
+//! | [`reservations`] | who has reserved a namespace, and what that lets others do | the rules of NVMe for that |
 //! | [`controller`] | a subsystem: controllers, queues, admin commands, log pages, features, events | NVMe, and no transport |
 //! | [`tcp`] | one connection: bytes in, bytes out, commands between | PDUs, digests, R2T; no socket |
 //! | [`server`] | sockets, the monotonic clock, one loop | when to wait and when to spin |
@@ -21,6 +22,7 @@
 
 mod buffers;
 pub mod controller;
+pub mod reservations;
 pub mod server;
 pub mod tcp;
 

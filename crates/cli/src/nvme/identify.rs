@@ -175,7 +175,7 @@ pub(super) fn namespace(session: &Session) -> Result<String, Failure> {
         .hex("dpc", id.dpc)
         .hex("dps", id.dps)
         .hex("nmic", id.nmic)
-        .hex("rescap", id.rescap)
+        .hex("rescap", id.rescap.bits())
         .hex("fpi", id.fpi)
         .number("dlfeat", id.dlfeat)
         .number("nawun", id.nawun_z.get())

@@ -11,6 +11,7 @@ mod lists;
 mod log;
 mod media;
 mod raw;
+mod reservations;
 mod zones;
 
 use zonelab_device::{NamespaceId, NoNamespace};
@@ -120,6 +121,14 @@ enum Command {
     GetFeature(feature::GetArgs),
     /// Set a feature
     SetFeature(feature::SetArgs),
+    /// Register, unregister or replace the reservation key of this host
+    ResvRegister(reservations::RegisterArgs),
+    /// Take a reservation of the namespace, or preempt other hosts
+    ResvAcquire(reservations::AcquireArgs),
+    /// Give the reservation back, or clear all registrations
+    ResvRelease(reservations::ReleaseArgs),
+    /// The hosts that are registered, and who holds the reservation
+    ResvReport(reservations::ReportArgs),
     /// Send any I/O command
     IoPassthru(raw::Args),
     /// Send any admin command
@@ -164,6 +173,10 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
         Command::Verify(args) => media::verify(&mut session, args),
         Command::Copy(args) => media::copy(&mut session, args),
         Command::Dsm(args) => media::dsm(&mut session, args),
+        Command::ResvRegister(args) => reservations::register(&mut session, args),
+        Command::ResvAcquire(args) => reservations::acquire(&mut session, args),
+        Command::ResvRelease(args) => reservations::release(&mut session, args),
+        Command::ResvReport(args) => reservations::report(&mut session, args),
         Command::IoPassthru(args) => raw::io(&mut session, args),
         Command::AdminPassthru(args) => raw::admin(&mut session, args),
         Command::Flush => io::flush(&mut session),

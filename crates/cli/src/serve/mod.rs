@@ -67,6 +67,10 @@ pub(crate) struct Args {
     /// read again when it changes, see docs/serve.md
     #[arg(long, value_name = "FILE")]
     hosts: Option<PathBuf>,
+    /// Say that namespaces are shared (CMIC, NMIC): the connections of one Linux are paths to
+    /// one block device, and one machine can be several hosts
+    #[arg(long)]
+    shared: bool,
     #[command(flatten)]
     authentication: AuthenticationArgs,
     #[command(flatten)]
@@ -346,6 +350,7 @@ fn subsystem(
     (address, tls): (SocketAddr, Option<SocketAddr>),
 ) -> Result<Served, Failure> {
     let mut settings = SubsystemSettings::new(nqn);
+    settings.is_shared = args.shared;
     settings.limits = TransportLimits {
         in_capsule_bytes: server.tcp.in_capsule_bytes,
         queue_depth: server.tcp.queue_depth,

@@ -32,6 +32,7 @@ mod nvme;
 mod nvme_commands;
 mod pages;
 mod repeats;
+mod reservations;
 mod result_directories;
 mod run_devices;
 mod run_ftl;

@@ -217,6 +217,16 @@ fn answers_of_a_served_drive_are_as_their_schemas_say() {
         ("nvme-set-feature", &["set-feature", "-f", "11", "-V", "0"]),
         ("nvme-flush", &["flush"]),
         ("nvme-passthru", &["io-passthru", "-O", "0"]),
+        ("nvme-reservation", &["resv-register", "--nrkey", "5"]),
+        (
+            "nvme-reservation",
+            &["resv-acquire", "--crkey", "5", "-t", "1"],
+        ),
+        ("nvme-resv-report", &["resv-report"]),
+        (
+            "nvme-reservation",
+            &["resv-release", "--crkey", "5", "-t", "1"],
+        ),
     ] {
         drive.nvme(name, words);
     }

@@ -199,6 +199,8 @@ bits! {
         [14:14] delete_nvm_set / with_delete_nvm_set: bool,
         /// Extended LBA formats (ELBAS).
         [15:15] elbas / with_elbas: bool,
+        /// Reservations need a host identifier (RHII).
+        [18:18] rhii / with_rhii: bool,
         /// Flexible data placement (FDPS).
         [19:19] fdps / with_fdps: bool,
     }

@@ -3,6 +3,7 @@
 //! (CNS 08h).
 
 use crate::Reserved;
+use crate::reservation::ReservationCapabilities;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -105,7 +106,7 @@ pub struct IdentifyNamespaceIndependent {
     /// Multi-path I/O and sharing capabilities. Bit 0: may be shared.
     pub nmic: u8,
     /// Reservation capabilities.
-    pub rescap: u8,
+    pub rescap: ReservationCapabilities,
     /// Format progress indicator.
     pub fpi: u8,
     /// ANA group identifier.

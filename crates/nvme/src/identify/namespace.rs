@@ -1,6 +1,7 @@
 //! The namespace structure of the NVM command set (CNS 00h).
 
 use crate::Reserved;
+use crate::reservation::ReservationCapabilities;
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -98,7 +99,7 @@ pub struct IdentifyNamespace {
     /// Multi-path I/O and sharing capabilities. Bit 0: may be shared.
     pub nmic: u8,
     /// Reservation capabilities.
-    pub rescap: u8,
+    pub rescap: ReservationCapabilities,
     /// Format progress indicator.
     pub fpi: u8,
     /// Deallocate logical block features.

@@ -11,6 +11,7 @@
 //! | `golden_offsets` | where each field lies, against the numbers that the specifications print |
 //! | `golden_placement` | flexible data placement: bytes and offsets from the tables of the base specification 2.1 |
 //! | `golden_queue` | queue entries and commands, byte by byte |
+//! | `golden_reservations` | reservations: bytes and offsets from the tables of the base specification 2.0 |
 //! | `golden_structures` | structures that Identify, Zone Management Receive and Get Log Page return |
 //! | `golden_tcp` | PDUs of NVMe/TCP, byte by byte |
 //! | `round_trip` | what a command says survives its entry, for every command and every value |
@@ -24,6 +25,7 @@ mod golden_offsets;
 mod golden_placement;
 mod golden_psk;
 mod golden_queue;
+mod golden_reservations;
 mod golden_structures;
 mod golden_tcp;
 mod round_trip;

@@ -4,12 +4,16 @@ use proptest::prelude::*;
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
     Compare, CopyCommand, CopyReadProtection, DatasetHints, DatasetManagement, Flush, Identify,
-    IoCommand, IoManagementReceive, IoManagementSend, Protection, Read, Verify, Write, WriteZeroes,
+    IoCommand, IoManagementReceive, IoManagementSend, Protection, Read, ReservationAcquire,
+    ReservationRegister, ReservationRelease, ReservationReport, Verify, Write, WriteZeroes,
     ZoneAppend, ZoneManagementReceive, ZoneManagementSend,
 };
 use zonelab_nvme::identify::{Cns, CommandSet};
 use zonelab_nvme::placement::{ReceiveOperation, SendOperation};
 use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+use zonelab_nvme::reservation::{
+    AcquireAction, ChangePersistence, RegisterAction, ReleaseAction, ReservationType,
+};
 use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 use zonelab_nvme::zns::{ReportFilter, ZoneReceiveAction, ZoneSendAction};
 
@@ -154,6 +158,45 @@ prop_compose! {
     }
 }
 
+/// A reservation command.
+fn reservation() -> impl Strategy<Value = IoCommand> {
+    let fields = (
+        any::<u32>(),
+        0..8_u8,
+        any::<bool>(),
+        any::<u8>(),
+        1..=1_u64 << 32,
+    );
+    (0..4, fields).prop_map(|(which, (nsid, action, iekey, byte, numd))| {
+        let rtype = ReservationType(byte);
+        match which {
+            0 => IoCommand::ReservationRegister(ReservationRegister {
+                nsid,
+                rrega: RegisterAction(action),
+                iekey,
+                cptpl: ChangePersistence(byte % 4),
+            }),
+            1 => IoCommand::ReservationAcquire(ReservationAcquire {
+                nsid,
+                racqa: AcquireAction(action),
+                iekey,
+                rtype,
+            }),
+            2 => IoCommand::ReservationRelease(ReservationRelease {
+                nsid,
+                rrela: ReleaseAction(action),
+                iekey,
+                rtype,
+            }),
+            _ => IoCommand::ReservationReport(ReservationReport {
+                nsid,
+                numd,
+                eds: iekey,
+            }),
+        }
+    })
+}
+
 prop_compose! {
     fn identify()(
         nsid in any::<u32>(),
@@ -232,6 +275,7 @@ proptest! {
         zone_receive().prop_map(IoCommand::ZoneManagementReceive),
         io_receive().prop_map(IoCommand::IoManagementReceive),
         io_send().prop_map(IoCommand::IoManagementSend),
+        reservation(),
     ]) {
         let entry = travel(command.to_entry().unwrap());
         prop_assert_eq!(IoCommand::parse(&entry), Ok(command));

@@ -107,11 +107,11 @@ impl Samples {
         values.unwrap_or_default()
     }
 
-    /// P95 of a job at the first value of the axis, by time: what 95 % of the time of its
+    /// P95 of a job of a series of one value, by time: what 95 % of the time of its
     /// operations passed in. A job that waits for each of them issues few while one is slow.
     pub(super) fn by_time(&self, part: &str, (series, job): (&str, &str)) -> Vec<f64> {
         let samples = self.parts.get(part).into_iter().flatten();
-        let mut found = samples.filter(|of| of.series == series && of.job == job && of.x == 1.0);
+        let mut found = samples.filter(|of| of.series == series && of.job == job);
         let repeats = found.next().into_iter().flat_map(|of| &of.repeats);
         let of_repeat = |of: &BTreeMap<String, f64>| {
             let by_count = *of.get("lat_p95_us")?;

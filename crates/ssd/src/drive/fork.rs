@@ -30,6 +30,7 @@ impl Drive {
             window: self.core.window.clone(),
             data: None,
             is_sync_wanted: false,
+            reservations: Vec::new(),
             resets_kept: self.core.resets_kept,
             events: self.core.events.clone(),
             requests: self.core.requests.clone(),

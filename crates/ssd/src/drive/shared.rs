@@ -39,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) data: Option<Data>,
     /// A flush completed since the contents were last kept.
     pub(crate) is_sync_wanted: bool,
+    /// Reservations that were kept of an earlier drive, until somebody takes them.
+    pub(crate) reservations: Vec<u8>,
     /// Resets when wear and totals were last kept.
     pub(crate) resets_kept: u64,
     pub(crate) events: EventQueue,
@@ -102,6 +104,7 @@ impl Core {
             data: (config.data == DataStore::Memory)
                 .then(|| Data::Memory(SparseData::new(config.zones.count))),
             is_sync_wanted: false,
+            reservations: Vec::new(),
             resets_kept: 0,
             events: EventQueue::default(),
             requests: Slab::default(),

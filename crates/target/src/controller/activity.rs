@@ -72,6 +72,8 @@ operations! {
     IoManagementReceive = "io_management_receive",
     /// I/O Management Send.
     IoManagementSend = "io_management_send",
+    /// Reservation Register, Report, Acquire or Release.
+    Reservation = "reservation",
     /// An opcode that the controller does not have.
     Unknown = "unknown",
 }
@@ -128,6 +130,10 @@ impl Operation {
             IoOpcode::ZONE_MANAGEMENT_RECEIVE => Self::ZoneReport,
             IoOpcode::IO_MANAGEMENT_RECEIVE => Self::IoManagementReceive,
             IoOpcode::IO_MANAGEMENT_SEND => Self::IoManagementSend,
+            IoOpcode::RESERVATION_REGISTER
+            | IoOpcode::RESERVATION_REPORT
+            | IoOpcode::RESERVATION_ACQUIRE
+            | IoOpcode::RESERVATION_RELEASE => Self::Reservation,
             _ => Self::Unknown,
         }
     }
@@ -218,11 +224,16 @@ impl Activity {
     /// An I/O command that the drive has not seen.
     #[cold]
     pub(super) fn refused(&mut self, entry: &SubmissionEntry) {
+        self.without_drive(entry, true);
+    }
+
+    /// An I/O command that ended without the drive.
+    pub(super) fn without_drive(&mut self, entry: &SubmissionEntry, is_error: bool) {
         let nsid = entry.nsid.get() as usize;
         let row = if nsid < self.tallies.len() { nsid } else { 0 };
         let tally = &mut self.tallies[row][Operation::of_entry(entry) as usize];
         tally.commands += 1;
-        tally.errors += 1;
+        tally.errors += u64::from(is_error);
     }
 
     /// An I/O command that the drive is done with.

@@ -13,6 +13,7 @@ use zonelab_nvme::status::FabricsStatus;
 
 use super::failure::{Failure, byte};
 use super::plan::{Transfer, check_flags};
+use super::reserve::is_reservation;
 use super::state::Life;
 use super::{Layer, QueueHandle, Subsystem};
 
@@ -65,9 +66,12 @@ impl<L: Layer> Subsystem<L> {
         entry: &SubmissionEntry,
         data_len: u32,
     ) -> Result<(), Failure> {
-        let (plan, _) = self.checked(slot, entry)?;
+        let transfer = match is_reservation(entry) {
+            true => self.checked_reservation(slot, entry)?.2,
+            false => self.checked(slot, entry)?.0.transfer,
+        };
         let len = u64::from(data_len);
-        let is_right = match plan.transfer {
+        let is_right = match transfer {
             Transfer::None => false,
             Transfer::FromHost(bytes) | Transfer::ToHost(bytes) => len == bytes,
             Transfer::AtLeastFromHost(bytes) => len >= bytes && data_len <= RANGES_BYTES,

@@ -14,6 +14,7 @@ use zonelab_nvme::status::FabricsStatus;
 use super::events::Events;
 use super::failure::do_not_retry;
 use super::features::Features;
+use super::reserve::host_of;
 use super::settings::ADMIN_QUEUE_ENTRIES;
 use super::state::{Controller, ErrorLog, Kind, Life, Queue};
 use super::{Connected, Layer, QueueHandle, Subsystem};
@@ -183,6 +184,7 @@ impl<L: Layer> Subsystem<L> {
             kind,
             hostnqn: data.hostnqn,
             hostid: data.hostid,
+            identifier: host_of(data.hostid),
             host: host.and_then(|(name, hosts)| hosts.find(name)),
             admin: 0,
             io: vec![None; io_queues.into()],

@@ -2,16 +2,20 @@
 
 use std::collections::VecDeque;
 
-use zonelab_nvme::event::{AsyncEvent, AsyncEventType, NoticeEvent, SmartEvent};
+use zonelab_nvme::event::{AsyncEvent, AsyncEventType, CommandSetEvent, NoticeEvent, SmartEvent};
 use zonelab_nvme::feature::AsyncEventConfiguration;
 use zonelab_nvme::identify::AsyncEvents;
 use zonelab_nvme::log::LogPageId;
+use zonelab_nvme::reservation::{NotificationType, ReservationNotification};
+use zonelab_nvme::zerocopy::FromZeros;
 
 /// Most Asynchronous Event Requests in flight of a controller (AERL + 1).
 pub(super) const REQUESTS: usize = 4;
 
 /// Zones that a Changed Zone List holds.
 const LISTED_ZONES: usize = 511;
+/// Reservation notifications that wait to be read.
+const NOTIFICATIONS: usize = 64;
 
 /// Something that a host should know.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub(super) enum Event {
     Zones(u32),
     /// The discovery log changed.
     Discovery,
+    /// There are reservation notifications.
+    Reservation,
     /// The media lost data: zones that cannot be written or read any more.
     Reliability,
 }
@@ -41,6 +47,10 @@ impl Event {
             Self::Discovery => {
                 AsyncEvent::notice(NoticeEvent::DISCOVERY_LOG_CHANGED, LogPageId::DISCOVERY.0)
             }
+            Self::Reservation => AsyncEvent::default()
+                .with_event_type(AsyncEventType::COMMAND_SET)
+                .with_information(CommandSetEvent::RESERVATION_LOG_PAGE_AVAILABLE.0)
+                .with_lid(LogPageId::RESERVATION_NOTIFICATION.0),
             Self::Reliability => AsyncEvent::default()
                 .with_event_type(AsyncEventType::SMART)
                 .with_information(SmartEvent::SUBSYSTEM_RELIABILITY.0)
@@ -63,6 +73,8 @@ impl Event {
             Self::Namespace => optional.namespace_attribute(),
             Self::Zones(_) => optional.zone_descriptor_changed(),
             Self::Discovery => optional.discovery_log(),
+            // It has a mask of its own.
+            Self::Reservation => true,
             Self::Reliability => aec.smart() & 1 << 2 != 0,
         }
     }
@@ -110,6 +122,10 @@ pub(super) struct Events {
     /// Namespaces that changed, ascending.
     namespaces: Vec<u32>,
     zones: Vec<ChangedZones>,
+    /// Reservation notifications that were not read, oldest first: number, namespace, kind.
+    notifications: VecDeque<(u64, u32, NotificationType)>,
+    /// How many reservation notifications there were.
+    notified: u64,
 }
 
 impl Events {
@@ -160,6 +176,28 @@ impl Events {
         } else {
             zones.zslba.push(zslba);
         }
+    }
+
+    /// A host lost its registration or a reservation has ended. What finds no room is lost,
+    /// and leaves a gap in the numbers.
+    pub(super) fn note_reservation(&mut self, nsid: u32, what: NotificationType) {
+        // 0 is of no notification.
+        self.notified = self.notified.checked_add(1).unwrap_or(1);
+        if self.notifications.len() < NOTIFICATIONS {
+            self.notifications.push_back((self.notified, nsid, what));
+        }
+    }
+
+    /// The oldest reservation notification, which is read with that.
+    pub(super) fn take_notification(&mut self) -> ReservationNotification {
+        let mut page = ReservationNotification::new_zeroed();
+        if let Some((number, nsid, what)) = self.notifications.pop_front() {
+            page.lpc = number.into();
+            page.nsid = nsid.into();
+            page.rnlpt = what;
+            page.nalp = u8::try_from(self.notifications.len()).unwrap_or(u8::MAX);
+        }
+        page
     }
 
     /// The device changed more zones than a list holds.

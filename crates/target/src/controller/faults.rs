@@ -172,6 +172,7 @@ impl<L: Layer> Subsystem<L> {
         self.power.cycles = self.drive.power_cycles();
         self.power.unsafe_shutdowns += u64::from(self.power.is_in_use);
         self.power.is_in_use = false;
+        self.reservations_lose_power();
         if let Some(layer) = &mut self.layer {
             layer.power_lost(&self.drive, &mut self.turned_away);
         }

@@ -9,12 +9,14 @@ use zonelab_nvme::feature::{
     TemperatureThreshold, WriteCache,
 };
 use zonelab_nvme::identify::AsyncEvents;
+use zonelab_nvme::reservation::{NotificationMask, NotificationType};
 use zonelab_nvme::zerocopy::{FromBytes, IntoBytes};
 
 use super::events::{discovery_events, io_events};
 use super::failure::{Failure, byte};
 use super::state::{Controller, Kind};
 use super::{Answer, Layer, Subsystem, admin::expect_length};
+use crate::reservations::HostId;
 
 /// Granularity of the keep alive timer in milliseconds (KAS times 100 ms).
 pub(super) const KEEP_ALIVE_GRANULARITY_MS: u32 = 100;
@@ -33,6 +35,8 @@ pub(super) struct Features {
     pub(super) events: AsyncEventConfiguration,
     keep_alive_ms: u32,
     host_behavior: HostBehaviorSupport,
+    /// By namespace, that of NSID 1 first.
+    notification_masks: Vec<NotificationMask>,
 }
 
 impl Features {
@@ -54,6 +58,7 @@ impl Features {
             events: AsyncEventConfiguration::default().with_optional(events),
             keep_alive_ms: rounded(keep_alive_ms),
             host_behavior: HostBehaviorSupport::default(),
+            notification_masks: vec![NotificationMask::default(); namespaces],
         }
     }
 
@@ -65,6 +70,27 @@ impl Features {
     /// The keep alive timeout in milliseconds.
     pub(super) const fn keep_alive_ms(&self) -> u32 {
         self.keep_alive_ms
+    }
+
+    /// Whether notifications of that kind are not made for a namespace.
+    pub(super) fn masks_notification(&self, nsid: u32, what: NotificationType) -> bool {
+        let mask = self.notification_masks.get(nsid.wrapping_sub(1) as usize);
+        let mask = mask.copied().unwrap_or_default();
+        match what {
+            NotificationType::REGISTRATION_PREEMPTED => mask.registration_preempted(),
+            NotificationType::RESERVATION_RELEASED => mask.reservation_released(),
+            NotificationType::RESERVATION_PREEMPTED => mask.reservation_preempted(),
+            _ => true,
+        }
+    }
+
+    pub(super) fn set_notification_mask(&mut self, nsid: u32, mask: NotificationMask) {
+        if let Some(place) = self
+            .notification_masks
+            .get_mut(nsid.wrapping_sub(1) as usize)
+        {
+            *place = mask;
+        }
     }
 
     /// Whether writes may complete before they are durable.
@@ -98,7 +124,9 @@ fn capabilities(
         | FeatureId::WRITE_ATOMICITY_NORMAL
         | FeatureId::HOST_BEHAVIOR_SUPPORT
         | FeatureId::COMMAND_SET_PROFILE => Some(changeable),
-        FeatureId::ERROR_RECOVERY => Some(changeable.with_namespace_specific(true)),
+        FeatureId::ERROR_RECOVERY
+        | FeatureId::RESERVATION_NOTIFICATION_MASK
+        | FeatureId::RESERVATION_PERSISTENCE => Some(changeable.with_namespace_specific(true)),
         FeatureId::VOLATILE_WRITE_CACHE => has_write_cache.then_some(changeable),
         FeatureId::FLEXIBLE_DATA_PLACEMENT => has_placement.then_some(changeable),
         FeatureId::FDP_EVENTS => has_placement.then_some(changeable.with_namespace_specific(true)),
@@ -189,8 +217,11 @@ impl<L: Layer> Subsystem<L> {
             }
             FeatureId::FLEXIBLE_DATA_PLACEMENT => return Self::set_placement(&command),
             FeatureId::FDP_EVENTS => return self.set_placement_events(slot, &command, data),
-            // Host Identifier: it was a parameter of Connect.
-            _ => return Err(Failure::from(Status::COMMAND_SEQUENCE_ERROR)),
+            FeatureId::RESERVATION_NOTIFICATION_MASK => {
+                return self.set_notification_mask(slot, &command);
+            }
+            FeatureId::RESERVATION_PERSISTENCE => return self.set_persistence(slot, &command),
+            _ => return self.set_host_identifier(slot, &command, data),
         }
         Ok(Answer::value(result))
     }
@@ -226,6 +257,9 @@ impl<L: Layer> Subsystem<L> {
         match fid {
             FeatureId::FLEXIBLE_DATA_PLACEMENT => return Self::get_placement(&command),
             FeatureId::FDP_EVENTS => return self.get_placement_events(slot, &command, data_len),
+            FeatureId::RESERVATION_PERSISTENCE if command.sel == FeatureSelect::CURRENT => {
+                return self.persistence(slot, &command);
+            }
             _ => {}
         }
         let value = match fid {
@@ -243,6 +277,12 @@ impl<L: Layer> Subsystem<L> {
                 .and_then(|index| features.error_recovery.get(index))
                 .ok_or_else(no_namespace)?
                 .bits(),
+            FeatureId::RESERVATION_NOTIFICATION_MASK => namespace_index(command.nsid, namespaces)
+                .filter(|_| is_its)
+                .and_then(|index| features.notification_masks.get(index))
+                .ok_or_else(no_namespace)?
+                .bits(),
+            FeatureId::RESERVATION_PERSISTENCE if !is_its => return Err(no_namespace()),
             FeatureId::VOLATILE_WRITE_CACHE => features.write_cache.bits(),
             FeatureId::NUMBER_OF_QUEUES => granted(queues).bits(),
             FeatureId::WRITE_ATOMICITY_NORMAL => features.write_atomicity,
@@ -257,12 +297,15 @@ impl<L: Layer> Subsystem<L> {
                 return self.structure(&bytes, data_len);
             }
             FeatureId::HOST_IDENTIFIER => {
-                // On fabrics only the long form exists.
-                if !HostIdentifier::from_bits(command.dword11).exhid() {
-                    return Err(Failure::field(byte::CDW11));
-                }
-                let hostid = controller.hostid;
-                return self.structure(&hostid, data_len);
+                let wide = HostIdentifier::from_bits(command.dword11).exhid();
+                return match (controller.identifier, wide) {
+                    (Some(HostId::Short(id)), false) => self.structure(&id.to_le_bytes(), data_len),
+                    (Some(HostId::Extended(id)), true) => self.structure(&id, data_len),
+                    (None, true) => self.structure(&[0; 16], data_len),
+                    (None, false) => self.structure(&[0; 8], data_len),
+                    // On fabrics only the long form exists.
+                    _ => Err(Failure::field(byte::CDW11)),
+                };
             }
             // Power state 0; command set combination 0.
             _ => 0,

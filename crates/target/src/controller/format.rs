@@ -98,6 +98,7 @@ impl<L: Layer> Subsystem<L> {
         if !matches!(format.ses, SecureErase::NONE | SecureErase::USER_DATA) {
             return Err(Failure::bit(Status::INVALID_FIELD, byte::CDW10 + 1, 1));
         }
+        self.check_format_reserved(slot)?;
         if self.format.is_some() {
             return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
         }

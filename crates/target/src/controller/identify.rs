@@ -7,7 +7,7 @@ use zonelab_nvme::identify::{
     Cns, CommandSet, CommandSetCombinations, CommandSetVector, ControllerAttributes,
     ControllerList, ControllerType, EntrySizes, FirmwareUpdates, FormatAttributes, FormattedLba,
     IdentifyController, IdentifyControllerNvm, IdentifyControllerZns, IdentifyNamespace,
-    IdentifyNamespaceIndependent, IdentifyNamespaceZns, LbaFormat, LogPageAttributes,
+    IdentifyNamespaceIndependent, IdentifyNamespaceZns, LbaFormat, LogPageAttributes, MultiPath,
     NamespaceIdHeader, NamespaceIdType, NamespaceList, NamespaceStatus, NvmOptions, OptionalAdmin,
     SglSupport, VolatileWriteCache, ZonedOptions, ZrwaCapability,
 };
@@ -35,6 +35,8 @@ const ABORT_LIMIT_Z: u8 = 3;
 /// The granularity of KAS.
 const KAS_UNIT_MS: u32 = 100;
 
+/// NMIC: the namespace may be attached to several controllers.
+const SHARED: u8 = 1 << 0;
 /// NSATTR: the namespace is write protected.
 const WRITE_PROTECTED: u8 = 1 << 0;
 /// OCFS: source ranges in descriptor format 0.
@@ -119,13 +121,14 @@ impl<L: Layer> Subsystem<L> {
                 let out: &mut IdentifyNamespaceIndependent = structure(buf);
                 out.nstat = NamespaceStatus::default().with_nrdy(true);
                 out.nsattr = self.attributes((slot, nsid));
+                out.nmic = self.sharing();
+                out.rescap = self.reservation_capabilities(nsid);
                 if self.has_placement() {
                     out.endgid = ENDURANCE_GROUP.into();
                 }
                 Ok(())
             }
             Cns::ATTACHED_CONTROLLERS => {
-                // A private namespace is attached to each controller alone.
                 self.info((slot, nsid))?;
                 self.list_controllers((slot, command.cntid), structure(buf));
                 Ok(())
@@ -157,6 +160,14 @@ impl<L: Layer> Subsystem<L> {
         info.ok_or(Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID))
     }
 
+    /// NMIC: whether namespaces may be attached to several controllers.
+    const fn sharing(&self) -> u8 {
+        match self.settings.is_shared {
+            true => SHARED,
+            false => 0,
+        }
+    }
+
     /// NSATTR: whether the host of a controller may write.
     fn attributes(&self, (slot, nsid): (u32, u32)) -> u8 {
         match self.rights(slot, nsid) {
@@ -179,6 +190,7 @@ impl<L: Layer> Subsystem<L> {
         out.ctratt = ControllerAttributes::default()
             .with_host_id_128(true)
             .with_tbkas(true)
+            .with_rhii(kind == Kind::Io)
             .with_endurance_groups(kind == Kind::Io && self.has_placement())
             .with_fdps(kind == Kind::Io && self.has_placement());
         out.mdts = page_power(match kind {
@@ -213,6 +225,7 @@ impl<L: Layer> Subsystem<L> {
         let bytes = self.capacity_bytes(slot);
         let limits = self.settings.limits;
         out.cntrltype = ControllerType::IO;
+        out.cmic = MultiPath::default().with_controllers(self.settings.is_shared);
         out.oacs = OptionalAdmin::default().with_format_nvm(self.may_format(slot));
         out.acl_z = ABORT_LIMIT_Z;
         out.frmw = FirmwareUpdates::default()
@@ -231,6 +244,7 @@ impl<L: Layer> Subsystem<L> {
             .with_dataset_management(true)
             .with_write_zeroes(true)
             .with_save_select(true)
+            .with_reservations(true)
             .with_verify(true)
             .with_copy(self.has_copy());
         if self.has_copy() {
@@ -291,6 +305,8 @@ impl<L: Layer> Subsystem<L> {
     ) -> Result<(), Failure> {
         let info = self.info((slot, nsid))?;
         out.nsattr = self.attributes((slot, nsid));
+        out.nmic = self.sharing();
+        out.rescap = self.reservation_capabilities(nsid);
         let names = self.namespaces[nsid as usize - 1].names;
         let config = self.drive.drive().config();
         out.nsze = info.size_lbas.into();

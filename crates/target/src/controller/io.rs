@@ -56,6 +56,18 @@ fn empty_ranges(data: &mut [u8]) {
     }
 }
 
+impl Flight {
+    /// Whether it is a command of a host in that namespace.
+    pub(super) fn is_in(&self, nsid: u32) -> bool {
+        self.nsid == nsid && !matches!(self.step, Step::Shutdown(_))
+    }
+
+    /// Its queue.
+    pub(super) const fn queue(&self) -> u32 {
+        self.queue
+    }
+}
+
 impl<L: Layer> Subsystem<L> {
     /// Checks an I/O command and hands it to the drive.
     #[inline]
@@ -259,6 +271,9 @@ impl<L: Layer> Subsystem<L> {
             Step::Shutdown(controller) => self.shutdown_goes_on(controller),
             _ => self.leave(flight.queue, flight.bytes),
         }
+        if !self.preemptions.is_empty() {
+            self.preemptions_go_on(slot);
+        }
     }
 
     /// The drive is done with a step of a command. `until` is how far it has come.
@@ -291,6 +306,9 @@ impl<L: Layer> Subsystem<L> {
             self.shutdown_goes_on(controller);
         } else {
             self.finish(&flight, completion, done);
+        }
+        if !self.preemptions.is_empty() {
+            self.preemptions_go_on(slot);
         }
         if self.flights.is_empty() {
             self.apply_format();

@@ -34,13 +34,14 @@ const DATA_UNIT_BYTES: u64 = 512_000;
 const NS_PER_MINUTE: u64 = 60_000_000_000;
 
 /// Log pages of I/O controllers.
-const IO_PAGES: [LogPageId; 7] = [
+const IO_PAGES: [LogPageId; 8] = [
     LogPageId::SUPPORTED_LOG_PAGES,
     LogPageId::ERROR_INFORMATION,
     LogPageId::SMART,
     LogPageId::FIRMWARE_SLOTS,
     LogPageId::CHANGED_NAMESPACES,
     LogPageId::COMMAND_EFFECTS,
+    LogPageId::RESERVATION_NOTIFICATION,
     LogPageId::CHANGED_ZONES,
 ];
 
@@ -128,6 +129,10 @@ impl<L: Layer> Subsystem<L> {
                 effects(get.csi, formats, has)
             }
             LogPageId::CHANGED_ZONES => self.changed_zones(slot, get.nsid),
+            LogPageId::RESERVATION_NOTIFICATION => {
+                let page = self.controllers.at(slot).events.take_notification();
+                Ok(page.as_bytes().to_vec())
+            }
             lid if PLACEMENT_PAGES.contains(&lid) => self.placement_page(slot, get),
             _ => Ok(self.discovery_log()),
         }
@@ -390,6 +395,10 @@ fn effects(
         (IoOpcode::VERIFY, supported),
         (IoOpcode::WRITE_ZEROES, writes),
         (IoOpcode::DATASET_MANAGEMENT, writes),
+        (IoOpcode::RESERVATION_REGISTER, supported),
+        (IoOpcode::RESERVATION_REPORT, supported),
+        (IoOpcode::RESERVATION_ACQUIRE, supported),
+        (IoOpcode::RESERVATION_RELEASE, supported),
     ];
     let copy = [(IoOpcode::COPY, writes)];
     let copy = copy.iter().filter(|_| has_copy);

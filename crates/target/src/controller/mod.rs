@@ -30,6 +30,7 @@
 //! | `quality`, `turns` | how much of the drive a host gets; commands beyond that wait |
 //! | [`activity`] | counts and latencies of I/O commands |
 //! | `placement` | flexible data placement |
+//! | `reserve` | reservation commands, and what a reservation lets others do |
 //! | `plan` | what an I/O command asks for, and whether it may |
 //! | `moves` | how much data a command moves, for transports with PRPs |
 //! | `io` | I/O commands, to the drive and back |
@@ -61,6 +62,7 @@ mod placement;
 mod plan;
 mod properties;
 mod quality;
+mod reserve;
 mod settings;
 mod state;
 mod turns;
@@ -91,6 +93,7 @@ pub use settings::{
 };
 
 use crate::Buffers;
+use crate::reservations::Reservations;
 use activity::Activity;
 use failure::{Failure, do_not_retry};
 use faults::Power;
@@ -98,6 +101,7 @@ use format::PendingFormat;
 use hosts::Hosts;
 use io::Flight;
 use names::NamespaceNames;
+use reserve::{Preemption, is_reservation};
 use settings::Texts;
 use state::{Controller, Life, Queue};
 
@@ -216,6 +220,10 @@ pub struct Subsystem<L: Layer = NoLayer> {
     texts: Texts,
     /// NSID 1 first.
     namespaces: Vec<Namespace>,
+    /// That of NSID 1 first; those of namespaces that a layer hides are behind the others.
+    reservations: Vec<Reservations>,
+    /// Acquisitions that wait for commands of others to end.
+    preemptions: Vec<Preemption>,
     /// Most data of a command in bytes.
     max_transfer_bytes: u32,
     /// Most data of a zone append in bytes.
@@ -287,6 +295,8 @@ impl<L: Layer> Subsystem<L> {
             hosts: None,
             texts,
             namespaces: Vec::new(),
+            reservations: Vec::new(),
+            preemptions: Vec::new(),
             max_transfer_bytes: 0,
             max_append_bytes: 0,
             now,
@@ -308,6 +318,7 @@ impl<L: Layer> Subsystem<L> {
             turned_away: Vec::new(),
         };
         subsystem.learn_drive();
+        subsystem.learn_reservations()?;
         Ok(subsystem)
     }
 
@@ -385,6 +396,12 @@ impl<L: Layer> Subsystem<L> {
                 return;
             }
             let answer = self.admin((queue.0, slot), entry, data.as_deref(), data_len);
+            self.answer(queue.0, entry, answer, data);
+        } else if is_reservation(entry) {
+            if self.hold_reservation((queue.0, slot), entry, &mut data, data_len) {
+                return;
+            }
+            let answer = self.reserve((queue.0, slot), entry, data.as_deref(), data_len);
             self.answer(queue.0, entry, answer, data);
         } else if let Err(failure) = self.io((queue.0, slot), entry, &mut data, data_len) {
             self.activity.refused(entry);

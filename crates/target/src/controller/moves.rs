@@ -9,6 +9,7 @@ use zonelab_nvme::placement::{PlacementEventsSelect, SupportedEvent};
 use zonelab_nvme::queue::SubmissionEntry;
 
 use super::plan::Transfer;
+use super::reserve::is_reservation;
 use super::state::Life;
 use super::{Layer, QueueHandle, Subsystem};
 
@@ -38,6 +39,10 @@ impl<L: Layer> Subsystem<L> {
         let most = self.max_transfer_bytes;
         match is_admin {
             true => admin_moves(entry, most),
+            false if is_reservation(entry) => match self.checked_reservation(slot, entry) {
+                Ok((.., transfer)) => io_moves(transfer),
+                Err(_) => Moves::Nothing,
+            },
             false => match self.checked(slot, entry) {
                 Ok((plan, _)) => io_moves(plan.transfer),
                 Err(_) => Moves::Nothing,

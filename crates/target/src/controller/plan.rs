@@ -203,6 +203,7 @@ impl<L: Layer> Subsystem<L> {
         );
         let plan = self.plan(namespace, command)?;
         self.permit(slot, (access, &plan), is_hint)?;
+        self.check_reserved(slot, entry.nsid.get(), &plan.op)?;
         if self.format.is_some() {
             return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
         }

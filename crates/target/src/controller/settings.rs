@@ -60,6 +60,8 @@ pub struct SubsystemSettings {
     pub firmware_revision: String,
     /// Qualified names of the hosts that may connect; `None`: every host.
     pub allowed_hosts: Option<Vec<String>>,
+    /// Controllers of one host are paths to the same namespaces (CMIC, NMIC).
+    pub is_shared: bool,
     /// What the transport can do.
     pub limits: TransportLimits,
     /// Most I/O queues of a controller, at least 1.
@@ -115,6 +117,9 @@ pub enum SettingsError {
         /// Characters that fit.
         most: usize,
     },
+    /// Reservations that were kept of an earlier drive.
+    #[error(transparent)]
+    Reservations(#[from] crate::reservations::Impossible),
     /// A number out of range.
     #[error("{key} is {value}, but must be {least} to {most}")]
     Number {
@@ -149,6 +154,7 @@ impl SubsystemSettings {
             model_number: "zonelab emulated drive".to_owned(),
             firmware_revision: env!("CARGO_PKG_VERSION").to_owned(),
             allowed_hosts: None,
+            is_shared: false,
             limits: TransportLimits::default(),
             io_queues: 16,
             controllers: 64,

@@ -10,6 +10,7 @@ use zonelab_nvme::property::{CommandSetSelected, Configuration, ControllerStatus
 use super::authentication::Gate;
 use super::events::Events;
 use super::features::Features;
+use crate::reservations::HostId;
 
 /// Entries of the error log of a controller (ELPE + 1).
 pub(super) const ERROR_ENTRIES: usize = 64;
@@ -130,7 +131,10 @@ impl ErrorLog {
 pub(super) struct Controller {
     pub(super) kind: Kind,
     pub(super) hostnqn: Nqn,
+    /// As Connect has it.
     pub(super) hostid: [u8; 16],
+    /// Host Identifier; `None`: the host has said none.
+    pub(super) identifier: Option<HostId>,
     /// Where the rules of its host are, if hosts have rules.
     pub(super) host: Option<usize>,
     /// The admin queue.

@@ -6,15 +6,19 @@
 use std::collections::VecDeque;
 
 use zonelab_device::{Buf, Lba, NamespaceId, Nanos, Op, ZoneId};
+use zonelab_nvme::Status;
 use zonelab_nvme::command::CopyRange;
 use zonelab_nvme::queue::{AdminOpcode, SubmissionEntry};
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::zones::table::Event as ZoneEvent;
 
+use super::failure::Failure;
 use super::plan::{Plan, Transfer};
 use super::quality::Cost;
+use super::reserve::is_reservation;
 use super::{Layer, Subsystem};
+use crate::reservations::HostId;
 
 /// A command that waits for its host's turn.
 #[derive(Debug)]
@@ -59,6 +63,21 @@ impl<L: Layer> Subsystem<L> {
         }
         let cost = admin_cost(data_len);
         self.hold_at((queue, slot), (entry, true), (data, data_len), cost)
+    }
+
+    /// The same of a reservation command.
+    pub(super) fn hold_reservation(
+        &mut self,
+        (queue, slot): (u32, u32),
+        entry: &SubmissionEntry,
+        data: &mut Option<Buf>,
+        data_len: u32,
+    ) -> bool {
+        if !self.has_rules() {
+            return false;
+        }
+        let cost = admin_cost(data_len);
+        self.hold_at((queue, slot), (entry, false), (data, data_len), cost)
     }
 
     /// Has a command of this cost wait if its host had its share: behind those of its kind, and
@@ -142,6 +161,14 @@ impl<L: Layer> Subsystem<L> {
             let answer = self.admin((queue, slot), &entry, data.as_deref(), data_len);
             return self.answer(queue, &entry, answer, data);
         }
+        if is_reservation(&entry) {
+            let now = self.now;
+            if let Some(host) = self.host_mut(slot) {
+                host.meter.take(now, admin_cost(data_len));
+            }
+            let answer = self.reserve((queue, slot), &entry, data.as_deref(), data_len);
+            return self.answer(queue, &entry, answer, data);
+        }
         let checked = self.checked(slot, &entry);
         let went = checked.and_then(|(plan, is_hint)| {
             let cost = self.cost(entry.nsid.get(), &plan, data.as_deref());
@@ -175,6 +202,27 @@ impl<L: Layer> Subsystem<L> {
                 }
                 stays
             });
+        }
+    }
+
+    /// Ends the commands of preempted hosts in a namespace that wait for their turn.
+    pub(super) fn abort_held(&mut self, nsid: u32, preempted: &[HostId]) {
+        let mut aborted = Vec::new();
+        for host in self.hosts.iter_mut().flat_map(|hosts| &mut hosts.0) {
+            for held in core::mem::take(&mut host.held) {
+                let of = self.controllers.get(held.slot);
+                let by = of.and_then(|of| of.identifier);
+                let is_its = by.is_some_and(|by| preempted.contains(&by));
+                match is_its && !held.is_admin && held.entry.nsid.get() == nsid {
+                    true => aborted.push(held),
+                    false => host.held.push_back(held),
+                }
+            }
+        }
+        for held in aborted {
+            self.activity.refused(&held.entry);
+            let failure = Failure::from(Status::ABORTED_PREEMPT);
+            self.answer(held.queue, &held.entry, Err(failure), held.data);
         }
     }
 

@@ -64,8 +64,8 @@ fn the_controller_structure_has_what_a_linux_host_reads() {
     assert_eq!(u32_at(&id, 92), 1 << 27 | 1 << 8, "OAES");
     assert_eq!(
         u32_at(&id, 96),
-        1 << 6 | 1,
-        "CTRATT: TBKAS, 128-bit host identifier"
+        1 << 18 | 1 << 6 | 1,
+        "CTRATT: RHII, TBKAS, 128-bit host identifier"
     );
     assert_eq!(id[111], 1, "CNTRLTYPE: I/O");
     assert_eq!(u16_at(&id, 256), 1 << 1, "OACS: Format NVM");
@@ -78,8 +78,8 @@ fn the_controller_structure_has_what_a_linux_host_reads() {
     assert_eq!(u32_at(&id, 516), 1, "NN");
     assert_eq!(
         u16_at(&id, 520),
-        0b1001_1101,
-        "ONCS: all but Write Uncorrectable, reservations, Timestamp and Copy"
+        0b1011_1101,
+        "ONCS: all but Write Uncorrectable, Timestamp and Copy"
     );
     assert_eq!(id[525], 2 << 1, "VWC: none, no flush of all");
     assert_eq!(u32_at(&id, 536), 1 | 1 << 20 | 1 << 21, "SGLS");
@@ -99,6 +99,7 @@ fn a_zoned_namespace_says_its_size_and_its_limits() {
     assert_eq!(u64_at(&ns, 8), 6 * 160, "NCAP");
     assert_eq!((ns[25], ns[26]), (1, 1), "two formats, of which the second");
     assert_eq!(ns[30], 0, "NMIC: private");
+    assert_eq!(ns[31], 0b1111_1110, "RESCAP: all types, nothing is kept");
     assert_eq!(u64_at(&ns, 48), 6 * 128 * 4096, "NVMCAP");
     assert_eq!((ns[128 + 2], ns[132 + 2]), (9, 12), "LBADS");
     let zns = bytes(&mut host, 1, Cns::COMMAND_SET_NAMESPACE, CommandSet::ZNS);
@@ -117,6 +118,23 @@ fn a_zoned_namespace_says_its_size_and_its_limits() {
         CommandSet::NVM,
     );
     assert_eq!((common[1], common[14]), (0, 1), "private and ready");
+    assert_eq!(common[2], ns[31], "RESCAP");
+}
+
+#[test]
+fn a_shared_namespace_says_so() {
+    let settings = SubsystemSettings {
+        is_shared: true,
+        ..SubsystemSettings::new(NQN)
+    };
+    let drive = FaultyDrive::from(Drive::new(&small()));
+    let mut host = Host::of(Subsystem::new(drive, settings).unwrap());
+    let id = bytes(&mut host, 0, Cns::CONTROLLER, CommandSet::NVM);
+    assert_eq!(id[76], 1 << 1, "CMIC: several controllers");
+    let ns = bytes(&mut host, 1, Cns::NAMESPACE, CommandSet::NVM);
+    let cns = Cns::COMMAND_SET_INDEPENDENT_NAMESPACE;
+    let common = bytes(&mut host, 1, cns, CommandSet::NVM);
+    assert_eq!((ns[30], common[1]), (1, 1), "NMIC: shared");
 }
 
 #[test]

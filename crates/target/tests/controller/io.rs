@@ -314,7 +314,7 @@ fn a_command_for_no_namespace_or_of_another_kind_is_refused() {
         let reply = host.io(IoCommand::Flush(Flush { nsid }), None, 0);
         assert_eq!(failed(&reply), Status::INVALID_NAMESPACE_OR_FORMAT);
     }
-    for opcode in [0x04, 0x0d, 0x19, 0x20, 0x7f, 0xc0, 0xff] {
+    for opcode in [0x04, 0x0f, 0x19, 0x20, 0x7f, 0xc0, 0xff] {
         let entry = SubmissionEntry::new(opcode).with_nsid(1);
         let reply = host.call(host.io, entry, None, 0);
         assert_eq!(failed(&reply), Status::INVALID_OPCODE, "{opcode:#x}");

@@ -15,4 +15,6 @@ mod lifetime;
 mod media;
 mod placement;
 mod protocol;
+mod reservation_rules;
+mod reservations;
 mod tenants;

@@ -242,8 +242,8 @@ fn a_conventional_namespace_is_one_of_the_nvm_command_set() {
 fn optional_commands_are_announced_and_have_their_limits() {
     let mut host = host();
     let controller: IdentifyController = identify(&mut host, 0, Cns::CONTROLLER, CommandSet::NVM);
-    // Compare, Dataset Management, Write Zeroes, Save/Select, Verify, Copy.
-    assert_eq!(controller.oncs.bits(), 0b1_1001_1101);
+    // Compare, Dataset Management, Write Zeroes, Save/Select, reservations, Verify, Copy.
+    assert_eq!(controller.oncs.bits(), 0b1_1011_1101);
     assert_eq!(controller.ocfs.get(), 1);
     let ns: IdentifyNamespace = identify(&mut host, 1, Cns::NAMESPACE, CommandSet::NVM);
     let limits = (ns.mssrl.get(), ns.mcl.get(), ns.msrc_z);

@@ -19,6 +19,7 @@ mod limits;
 mod namespaces;
 mod passthrough;
 mod pcie;
+mod reservations;
 mod served;
 mod states;
 mod target;
@@ -90,6 +91,10 @@ const SERVED: &[(&str, ServedCase)] = &[
     (
         "served::killed_under_a_file_system",
         killed::under_a_file_system,
+    ),
+    (
+        "served::reservations_of_two_hosts_outlive_a_kill",
+        reservations::of_two_hosts_outlive_a_kill,
     ),
 ];
 
