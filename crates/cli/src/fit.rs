@@ -224,12 +224,11 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
     };
     let command = report::line(&args.words());
     let files = fit::files(&known, &fitted, (&args.device, results::TOOL, &command));
-    for (name, text) in &files {
+    let of_host = host.map(|host| (host_state::FILE, host.to_json()));
+    let of_host = of_host.iter().map(|(name, text)| (*name, text));
+    let of_fit = files.iter().map(|(name, text)| (&**name, text));
+    for (name, text) in of_fit.chain(of_host) {
         let written = dir.write(name, text.as_bytes());
-        written.map_err(Failure::environment)?;
-    }
-    if let Some(host) = &host {
-        let written = dir.write(host_state::FILE, host.to_json().as_bytes());
         written.map_err(Failure::environment)?;
     }
     let put = results::end(dir, true)?;

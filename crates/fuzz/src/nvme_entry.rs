@@ -23,6 +23,10 @@ const PARSED: &[u8] = &[
     IoOpcode::ZONE_MANAGEMENT_RECEIVE.0,
     IoOpcode::IO_MANAGEMENT_SEND.0,
     IoOpcode::IO_MANAGEMENT_RECEIVE.0,
+    IoOpcode::RESERVATION_REGISTER.0,
+    IoOpcode::RESERVATION_REPORT.0,
+    IoOpcode::RESERVATION_ACQUIRE.0,
+    IoOpcode::RESERVATION_RELEASE.0,
 ];
 
 /// Opcodes on the admin queue that have one.

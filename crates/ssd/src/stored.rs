@@ -44,6 +44,34 @@ pub struct Kept {
     pub reservations: Vec<u8>,
 }
 
+/// Where reservations are kept that outlive a drive ([`Drive::kept_reservations`]).
+pub struct KeptReservations<'a>(&'a mut Core);
+
+impl KeptReservations<'_> {
+    /// Most bytes that can be kept; 0: none.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        match &self.0.data {
+            Some(Data::Outside(contents)) => contents.reservation_bytes_max(),
+            _ => 0,
+        }
+    }
+
+    /// Takes those that were kept of an earlier drive; empty: there were none, or they were taken
+    /// before.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.0.reservations)
+    }
+
+    /// Keeps others in their place. [`Drive::keep`] says whether that succeeded.
+    pub fn put(&mut self, bytes: &[u8]) {
+        if let Some(contents) = self.0.outside() {
+            contents.keep_reservations(bytes);
+        }
+    }
+}
+
 /// What was kept cannot be of this drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what was kept of the drive holds something impossible: {what}")]
@@ -237,27 +265,9 @@ impl Drive {
         self.core.keep()
     }
 
-    /// Most bytes of reservations that outlive the drive; 0: none do.
-    #[must_use]
-    pub fn reservation_bytes_max(&self) -> usize {
-        match &self.core.data {
-            Some(Data::Outside(contents)) => contents.reservation_bytes_max(),
-            _ => 0,
-        }
-    }
-
-    /// Takes the reservations that were kept of an earlier drive; empty: there were none, or
-    /// they were taken before.
-    #[must_use]
-    pub fn take_reservations(&mut self) -> Vec<u8> {
-        core::mem::take(&mut self.core.reservations)
-    }
-
-    /// Keeps reservations, in place of those before. [`Self::keep`] says whether that succeeded.
-    pub fn keep_reservations(&mut self, bytes: &[u8]) {
-        if let Some(contents) = self.core.outside() {
-            contents.keep_reservations(bytes);
-        }
+    /// Where reservations of hosts are kept, of which the drive knows no more than their bytes.
+    pub fn kept_reservations(&mut self) -> KeptReservations<'_> {
+        KeptReservations(&mut self.core)
     }
 
     /// Lets data that the drive keeps in its memory take no more than so many

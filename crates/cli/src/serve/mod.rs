@@ -111,7 +111,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: String,
     /// Fail if 1 % of the responses of a queue are later than this
-    #[arg(long, value_name = "TIME", conflicts_with = "no_timing")]
+    #[arg(long, value_name = "TIME")]
     max_lateness: Option<String>,
     #[command(flatten)]
     layer: layer::LayerArgs,

@@ -9,7 +9,6 @@
 //!
 //! `docs/experiments.md` explains every key by example.
 
-mod arrival;
 mod axis;
 mod blocks;
 mod check;
@@ -17,6 +16,7 @@ mod ftl;
 mod host;
 mod listing;
 mod matrix;
+mod pace;
 mod published;
 mod read;
 mod reference;

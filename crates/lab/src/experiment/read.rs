@@ -1,20 +1,18 @@
 //! Reading experiment files.
 
-use std::num::NonZeroU64;
 use std::ops::Range;
 
 use zonelab_config::{Document, Errors, Field, FileKind, Item, Override, Reported, Table};
 use zonelab_device::{NamespaceId, Nanos};
-use zonelab_host::rate::{Counting, Limit};
 use zonelab_host::workload::{Arrival, Stop};
 use zonelab_ssd::config::NamespaceConfig;
 use zonelab_ssd::faults::FaultPlan;
 
-use super::arrival::{arrival, usual_depth};
 use super::axis::{Axes, takes_values};
 use super::check::Varies;
 use super::ftl::ftl;
 use super::host::{StackModel, host, scheduler_template, stack};
+use super::pace::{pace, usual_depth};
 use super::published::series;
 use super::work::work;
 use super::{
@@ -288,20 +286,10 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
             .optional(),
         false => Ok(None),
     };
-    let arrival = arrival(table);
+    let pace = pace(table);
     let queue_depth = table.u32("queue_depth").within(1..=65_536);
-    let queue_depth = queue_depth.or(usual_depth(&arrival));
+    let queue_depth = queue_depth.or(usual_depth(&pace));
     let block_bytes = table.size_bytes("block").within(1..=1 << 31).or(4096);
-    let rate = table
-        .rate_bytes_per_s("rate")
-        .within(1..=u64::MAX)
-        .optional();
-    let rate_ops = table.u64("rate_ops").within(1..=u64::MAX).optional();
-    let counts = [
-        ("issue", Counting::AtIssue),
-        ("completion", Counting::AtCompletion),
-    ];
-    let counting = table.choice("rate_counts", &counts).optional();
     let ramp = time(table, "ramp", LONGEST).or(0);
     let stop = stop(table);
     let ends_run = table.bool("ends_run").or(false);
@@ -319,12 +307,7 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         Ok(_) => Ok(None),
     };
     let repeat = repeat(table, &work);
-    if rate.as_ref().is_ok_and(Option::is_some) {
-        table.refuse("rate_ops", "either `rate`, or `rate_ops`")?;
-    }
-    let per_second = |rate: Option<u64>| rate.and_then(NonZeroU64::new);
-    let by_bytes = per_second(rate?).map(Limit::bytes_per_second);
-    let by_ops = per_second(rate_ops?).map(Limit::ops_per_second);
+    let pace = pace?;
     Ok(JobTemplate {
         name: name?,
         work: work?,
@@ -334,9 +317,9 @@ fn job(table: &Table<'_>, stack: &StackModel, with_values: bool) -> Result<JobTe
         zones_per_thread: zones_per_thread?,
         queue_depth: queue_depth?,
         block_bytes: block_bytes?,
-        rate: by_bytes.or(by_ops),
-        arrival: arrival?,
-        counting: counting?,
+        rate: pace.limit,
+        arrival: pace.arrival,
+        counting: pace.counting,
         ramp: Nanos(ramp?),
         stop: stop?,
         ends_run: ends_run?,

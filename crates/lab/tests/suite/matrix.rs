@@ -221,7 +221,7 @@ fn an_experiment_without_a_matrix_has_none() {
 fn buffered_writes_wait_for_room() {
     let text = library::example("interference-matrix").expect("it is built in");
     let settings = [
-        "axis.values=[2000]",
+        "axis.values=[4000]",
         "drive=[\"write_buffer.mode=write-back\", \"write_buffer.size=256KiB\"]",
         "matrix.foreground.0.runtime=300ms",
         "matrix.foreground.1.runtime=300ms",

@@ -100,8 +100,9 @@ impl<L: Layer> Subsystem<L> {
         let drive = self.drive.drive_mut();
         let namespaces = self.namespaces.len().max(drive.info().namespaces.len());
         let most = reservations::registrants_max(namespaces);
-        let can_persist = drive.reservation_bytes_max() >= RECORD_BYTES_MAX;
-        let kept = reservations::read(&drive.take_reservations())?;
+        let mut kept = drive.kept_reservations();
+        let can_persist = kept.bytes_max() >= RECORD_BYTES_MAX;
+        let kept = reservations::read(&kept.take())?;
         // Without a layer the drive may have more namespaces than with it.
         let last = kept.last().map_or(0, |(nsid, _)| *nsid as usize);
         let count = namespaces.max(last.min(reservations::NAMESPACES_MAX));
@@ -318,7 +319,7 @@ impl<L: Layer> Subsystem<L> {
 
     fn keep_reservations(&mut self) {
         let bytes = reservations::write((1..).zip(&self.reservations));
-        self.drive.drive_mut().keep_reservations(&bytes);
+        self.drive.drive_mut().kept_reservations().put(&bytes);
     }
 
     /// Power was lost.
