@@ -167,11 +167,7 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
     let about = (about.as_str(), args.study.work.seed, args.study.repeats());
     let store = Store::open(place.path(), &probes, about);
     let mut store = store.map_err(Failure::environment)?;
-    let settings = Settings {
-        seed: args.study.work.seed,
-        repeats: args.study.repeats(),
-        most_probes: args.max_probes.map_or(probes.len(), |most| most as usize),
-    };
+    let settings = settings(args, &probes);
     let of = (&known, probes.as_slice());
     let mut run = |subject: &mut dyn Subject, to_go: &ToGo<'_>| {
         run(
@@ -232,18 +228,27 @@ pub(crate) fn fit(args: &Args) -> Result<Exit, Failure> {
         written.map_err(Failure::environment)?;
     }
     let put = results::end(dir, true)?;
-    if args.json {
-        console::print(files.first().map_or("", |(_, text)| text.as_str()))?;
-        return Ok(Exit::Done);
-    }
-    console::print(&format!(
-        "{}\nprofile: {}\nresults: {}\npage:    {}\n",
-        fit::text(&fitted, &console::style()),
-        place.path().join("profile.toml").display(),
-        put.said(),
-        place.path().join("fit.html").display()
-    ))?;
+    let text = match args.json {
+        true => files.into_iter().next().map_or_else(String::new, |of| of.1),
+        false => format!(
+            "{}\nprofile: {}\nresults: {}\npage:    {}\n",
+            fit::text(&fitted, &console::style()),
+            place.path().join("profile.toml").display(),
+            put.said(),
+            place.path().join("fit.html").display()
+        ),
+    };
+    console::print(&text)?;
     Ok(Exit::Done)
+}
+
+/// How the drive is fitted.
+fn settings(args: &Args, probes: &[Probe]) -> Settings {
+    Settings {
+        seed: args.study.work.seed,
+        repeats: args.study.repeats(),
+        most_probes: args.max_probes.map_or(probes.len(), |most| most as usize),
+    }
 }
 
 /// All that results depend on.
