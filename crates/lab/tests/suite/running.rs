@@ -327,10 +327,10 @@ fn arrivals_that_do_not_wait_meet_the_stall() {
         "{}",
         p95_ms("preemptive")
     );
-    assert_eq!(
-        of(&results, "all at once", "ops"),
-        200.0,
-        "all that were due in 100 ms"
+    let ops = of(&results, "all at once", "ops");
+    assert!(
+        (ops - 200.0).abs() < 0.5,
+        "all that were due in 100 ms, and not {ops}"
     );
 
     // The closed job says what it leaves out.
