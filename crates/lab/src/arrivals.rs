@@ -3,8 +3,9 @@
 
 use zonelab_device::Nanos;
 use zonelab_figures::table::time;
+use zonelab_host::workload::Stop;
 
-use crate::experiment::{Experiment, JobTemplate};
+use crate::experiment::{Experiment, JobTemplate, WorkTemplate};
 use crate::idle::plural;
 use crate::notices::Notice;
 use crate::run::{JobMeasured, PointResult};
@@ -15,12 +16,12 @@ const LEAST_SHARE: f64 = 0.05;
 /// What is to be said of the latencies of the jobs of a point.
 pub(crate) fn of_point(experiment: &Experiment, result: &PointResult) -> Vec<Notice> {
     let of_job = |job: &JobMeasured| {
+        let template = experiment.job_of_result(&job.name);
         let said = [
             stalls(job),
             never_issued(job),
-            experiment
-                .job_of_result(&job.name)
-                .and_then(|of| late(job, of)),
+            template.and_then(|of| late(job, of)),
+            template.and_then(|of| exhausted(job, of)),
         ];
         let notice = |(about, size, text): Said| Notice::of((result, job), about, (size, text));
         said.into_iter().flatten().map(notice).collect::<Vec<_>>()
@@ -75,4 +76,31 @@ fn late(job: &JobMeasured, template: &JobTemplate) -> Option<Said> {
         time(runtime.0)
     );
     (share >= LEAST_SHARE).then_some(("late", share, text))
+}
+
+/// A job whose zones were full before its time was over.
+fn exhausted(job: &JobMeasured, template: &JobTemplate) -> Option<Said> {
+    let Stop {
+        runtime,
+        bytes: None,
+        operations: None,
+        periods: None,
+        confidence: None,
+        ..
+    } = template.stop
+    else {
+        return None;
+    };
+    let runtime = runtime.filter(|_| template.arrival.is_open())?;
+    let is_write = matches!(template.work, WorkTemplate::Write { repeat: false, .. });
+    let (from, to) = job.detail.measured.filter(|_| is_write)?;
+    let missing = runtime.saturating_sub(to.saturating_sub(from));
+    let share = missing.0 as f64 / runtime.0.max(1) as f64;
+    let text = format!(
+        "the last {} of its {} are missing: its zones were full, or the run had ended \
+         (repeat = true begins again)",
+        time(missing.0),
+        time(runtime.0)
+    );
+    (share >= LEAST_SHARE).then_some(("exhausted", share, text))
 }

@@ -41,6 +41,8 @@ pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
         let said = of_results((experiment, points, results), says_all);
         let beside = results.iter().flat_map(|of| {
             let outlasted = outlast::of_point(experiment, of);
+            // With the value of the axis put in.
+            let experiment = point_of(points, of).map_or(experiment, Point::experiment);
             outlasted
                 .into_iter()
                 .chain(arrivals::of_point(experiment, of))
@@ -57,11 +59,16 @@ pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
     all.iter().flat_map(of_one).collect()
 }
 
+/// The point of a result.
+fn point_of<'a>(points: &'a [Point], result: &PointResult) -> Option<&'a Point> {
+    let is_its = |of: &&Point| of.series() == result.series && *of.x() == result.x;
+    points.iter().find(is_its)
+}
+
 fn of_results((experiment, points, results): Measured<'_>, says_all: bool) -> Vec<String> {
     let mut said: Vec<Said> = Vec::new();
     for result in results {
-        let is_its = |of: &&Point| of.series() == result.series && *of.x() == result.x;
-        let point = points.iter().find(is_its);
+        let point = point_of(points, result);
         for job in &result.jobs {
             // With the value of the axis put in.
             let experiment = point.map_or(experiment, Point::experiment);

@@ -38,14 +38,15 @@ pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
     ];
     let parts = parts.into_iter().filter(|(amount, _)| *amount > 0);
     let parts: Vec<String> = parts.map(|(_, text)| text).collect();
+    // Of dies that did next to nothing, a multiple says nothing.
+    let compared = match share < 2.0 {
+        true => format!(", {:.0} % of what its dies did", share * 100.0),
+        false => ", more than all that its dies did".to_owned(),
+    };
     let text = format!(
-        "{} of die time was still owed at the end ({}), {} what its dies did, and is in no latency",
+        "{} of die time was still owed at the end ({}){compared}: it is in no latency",
         time(owed.die_time.0),
         parts.join(", "),
-        match share < 2.0 {
-            true => format!("{:.0} % of", share * 100.0),
-            false => format!("{} times", grouped(share as u64)),
-        },
     );
     Some(Notice::of_point(result, "owed", (share, text)))
 }

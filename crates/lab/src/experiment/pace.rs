@@ -43,8 +43,8 @@ pub(super) fn pace(table: &Table<'_>) -> Result<Pace, Reported> {
 /// Operations in flight of a job that says nothing else.
 pub(super) fn usual_depth(pace: &Result<Pace, Reported>) -> u32 {
     let is_open = pace.as_ref().is_ok_and(|pace| pace.arrival.is_open());
-    // More wait in the host, and their waiting counts as well.
-    if is_open { 512 } else { 1 }
+    // What the queue of any drive holds. More wait in the host, and their waiting counts as well.
+    if is_open { 127 } else { 1 }
 }
 
 /// Whether the operations of a job are due at times of their own.

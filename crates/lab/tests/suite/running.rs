@@ -364,3 +364,37 @@ fn arrivals_need_a_rate_and_transfers() {
         assert!(errors.to_string().contains(says), "{to}: {errors}");
     }
 }
+
+/// A drive that does not keep up with its arrivals, and zones that are full before the time of a
+/// job is over, are said beside the numbers.
+#[test]
+fn arrivals_that_are_not_met_are_named() {
+    let file = |job: &str| {
+        format!(
+            "schema = 1\nid = \"x\"\ntitle = \"x\"\nprofile = \"tiny\"\n[[job]]\nname = \"j\"\n{job}\n\
+             arrival = \"poisson\"\nblock = \"16KiB\"\nruntime = \"100ms\"\n\
+             [[series]]\nname = \"s\"\nfull_zones = \"4..=5\"\njobs = [\"j\"]\n"
+        )
+    };
+    for (job, says) in [
+        (
+            "work = \"read\"\nzones = \"4..=5\"\nrate_ops = 1_000_000",
+            Some("the drive does not keep up with the rate"),
+        ),
+        (
+            "work = \"write\"\nzones = \"0..=0\"\nrate_ops = 100_000",
+            Some("its zones were full"),
+        ),
+        ("work = \"read\"\nzones = \"4..=5\"\nrate_ops = 1_000", None),
+    ] {
+        let file = file(job);
+        let points = points(&file, &[]).expect("the file is sound");
+        let results = run(&file, 1, 1).unwrap();
+        let measured = (points[0].experiment(), &points[..], &results[..]);
+        let said = zonelab_lab::idle::warnings(&[measured], true);
+        match says {
+            Some(says) => assert!(said.iter().any(|of| of.contains(says)), "{says}: {said:?}"),
+            None => assert_eq!(said, [""; 0]),
+        }
+    }
+}
