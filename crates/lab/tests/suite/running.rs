@@ -398,3 +398,31 @@ fn arrivals_that_are_not_met_are_named() {
         }
     }
 }
+
+/// A drive that erases with the first write after a reset owes the erasure until then: two
+/// blocks of 3.5 ms for each zone that held something. One that erases at once owes nothing.
+#[test]
+fn what_is_put_off_is_owed() {
+    let file = |drive: &str| {
+        format!(
+            "schema = 1\nid = \"x\"\ntitle = \"x\"\nprofile = \"tiny\"\ndrive = [{drive}]\n\
+             [[job]]\nname = \"j\"\nwork = \"reset\"\nzones = \"4..=6\"\n\
+             [[series]]\nname = \"s\"\nfull_zones = \"4..=7\"\njobs = [\"j\"]\n"
+        )
+    };
+    let later = "\"reset.timing=asynchronous\", \"reset.erase_at=first-write\", \
+                 \"mapping.design=lazy\"";
+    for (drive, blocks) in [("", 0), (later, 6)] {
+        let file = file(drive);
+        let results = run(&file, 1, 1).unwrap();
+        let owed = drive_of(&results[0]).owed;
+        let (cached, unfilled) = (owed.cached_bytes, owed.unfilled_bytes);
+        assert_eq!((owed.stale_blocks, cached, unfilled), (blocks, 0, 0));
+        assert_eq!(owed.die_time.0, blocks * 3_500_000);
+        let points = points(&file, &[]).expect("the file is sound");
+        let measured = (points[0].experiment(), &points[..], &results[..]);
+        let said = zonelab_lab::idle::warnings(&[measured], true);
+        let says = |of: &String| of.contains("still owed at the end (6 blocks to be erased)");
+        assert_eq!(said.iter().any(says), blocks > 0, "{said:?}");
+    }
+}
