@@ -121,16 +121,16 @@ fn a_filter_keeps_what_fits_and_is_taken_back() -> Result<()> {
     let begins = format!("{} of {POINTS} points", kept.len());
     assert!(text(&mut page, "#status")?.starts_with(&begins));
     // A field of numbers, on top.
-    let depth = sweep.key("depth");
+    let rate = sweep.key("reads_per_s");
     page.eval(&format!(
-        "(() => {{ const f = document.querySelector('[data-filter=\"{depth}-low\"]'); f.value = '8'; \
+        "(() => {{ const f = document.querySelector('[data-filter=\"{rate}-low\"]'); f.value = '2000'; \
          f.dispatchEvent(new Event('change')); }})()"
     ))?;
-    let deep = |point: &&usize| {
-        let depth = sweep.points()[**point]["values"][depth].as_str();
-        depth.and_then(|text| text.parse::<u32>().ok()) >= Some(8)
+    let busy = |point: &&usize| {
+        let rate = sweep.points()[**point]["values"][rate].as_str();
+        rate.and_then(|text| text.parse::<u32>().ok()) >= Some(2000)
     };
-    let both: Vec<usize> = kept.iter().filter(deep).copied().collect();
+    let both: Vec<usize> = kept.iter().filter(busy).copied().collect();
     let mut shown = listed(&mut page)?;
     shown.sort_unstable();
     assert_eq!(shown, both);
@@ -154,7 +154,7 @@ fn a_point_leads_to_its_run_and_to_the_command_that_gives_it_again() -> Result<(
     let point = &sweep.points()[7];
     for (name, key) in [
         ("granularity", "drive.finish.granularity"),
-        ("depth", "job.0.queue_depth"),
+        ("reads_per_s", "job.0.rate_ops"),
     ] {
         let value = point["values"][sweep.key(name)]
             .as_str()
