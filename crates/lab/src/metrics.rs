@@ -199,7 +199,7 @@ impl Metrics {
     }
 
     /// Adds how much of the time of operations that wait for one another passed in stalls, if
-    /// there were any: operations longer than [`STALL`] times the mean.
+    /// there were any: operations longer than ten times the mean.
     pub fn add_stalls(&mut self, latency: &Latency) {
         let (Some(mean_ns), Some(max)) = (latency.mean_ns(), latency.max()) else {
             return;
