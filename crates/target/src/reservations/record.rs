@@ -26,7 +26,7 @@ const REGISTRANT_BYTES: usize = 25;
 /// Most namespaces that have a record.
 pub const NAMESPACES_MAX: usize = 64;
 
-/// Most bytes that [`write`] makes for as many namespaces as can have a record.
+/// Most bytes that [`write()`] makes for as many namespaces as can have a record.
 pub const RECORD_BYTES_MAX: usize =
     3 + NAMESPACES_MAX * NAMESPACE_BYTES + REGISTRANTS_OF_DRIVE * REGISTRANT_BYTES;
 
