@@ -337,8 +337,9 @@ fn execute(
         outdated,
         suspects,
     } = judged(finished, &references, (plan, is_real), (scope, &misfits))?;
-    summary.warnings = [idle(finished, plan), unstruck(finished, &plan.conditions)].concat();
-    let of_jobs = of_jobs(finished, &summary.warnings);
+    let warnings = [idle(finished, plan), unstruck(finished, &plan.conditions)].concat();
+    let of_jobs = of_jobs(finished, &warnings);
+    summary.warnings = [of_jobs.ended.clone(), warnings].concat();
     suspects.iter().for_each(|what| warn(what));
     let every_row = common.rows || finished.len() == 1;
     say_of_run(&of_jobs, plan, every_row);

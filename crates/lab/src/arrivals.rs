@@ -1,7 +1,6 @@
 //! What latencies leave out: operations that would have been issued while others stalled, and
 //! operations that were due and never issued.
 
-use zonelab_device::Nanos;
 use zonelab_figures::table::time;
 use zonelab_host::workload::Stop;
 
@@ -39,8 +38,8 @@ fn stalls(job: &JobMeasured) -> Option<Said> {
     let us = |name| Some(time((metric(name)? * 1e3) as u64));
     let (by_count, by_time) = (us("lat_p95_us")?, us("lat_by_time_p95_us")?);
     let text = format!(
-        "{:.0} % of the time of its operations passed in {} of more than ten times the mean, during which it issued \
-         no others: P95 is {by_count} by operations and {by_time} by time (arrival = \"poisson\" \
+        "{:.0} % of the time of its operations passed in {} of more than ten times the mean, during \
+         which it issued no others: P95 is {by_count} by operations and {by_time} by time (arrival = \"poisson\" \
          with a rate counts those that would have waited)",
         share * 100.0,
         plural(job.kind),
@@ -68,7 +67,7 @@ fn late(job: &JobMeasured, template: &JobTemplate) -> Option<Said> {
         .filter(|_| template.arrival.is_open())?;
     let (from, to) = job.detail.measured?;
     let late = to.saturating_sub(from).saturating_sub(runtime);
-    let share = late.0 as f64 / Nanos(runtime.0.max(1)).0 as f64;
+    let share = late.0 as f64 / runtime.0.max(1) as f64;
     let text = format!(
         "{} after its time of {} it had issued all that was due: unless something held it up in \
          the end, the drive does not keep up with the rate, and latencies grow with the run",

@@ -54,7 +54,7 @@ pub mod metrics;
 mod notices;
 pub mod outlast;
 pub mod output;
-mod owed;
+pub mod owed;
 pub mod policies;
 pub mod published;
 pub mod reference;

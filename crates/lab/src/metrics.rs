@@ -10,6 +10,7 @@ use zonelab_ssd::account::Totals;
 
 use crate::device::FtlWork;
 use crate::kv::Wear;
+use crate::run::DriveMeasured;
 
 /// Every metric with its unit, in the order of output.
 pub const NAMES: &[(&str, &str)] = &[
@@ -63,6 +64,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("valid_mean_mib", "MiB"),
     ("unusable_mean_mib", "MiB"),
     ("dlwa", "1"),
+    // Of the whole run: die time still owed when it ended, over what dies did.
+    ("owed_share", "1"),
     // Of a phase: flash programmed by what its jobs wrote.
     ("flash_write_amp", "1"),
     // Of a phase, what the flash translation layer of the host did.
@@ -329,7 +332,7 @@ impl Metrics {
     /// Adds the bytes that a phase programmed into flash by those that its jobs wrote: to
     /// the drive, or to the flash translation layer in front of it. Nothing of drives that
     /// jobs wrote nothing to, and of those without something that writes on its own: there
-    /// it is [`Self::add_totals`]' value.
+    /// it is [`Self::add_drive`]' value.
     pub(crate) fn add_flash(&mut self, totals: &Totals, ftl: Option<&FtlWork>) {
         let programmed = totals.programmed_bytes();
         let written = match ftl {
@@ -362,10 +365,13 @@ impl Metrics {
         }
     }
 
-    /// Adds what the drive did in the whole run, whatever job it was for.
-    pub fn add_totals(&mut self, totals: &Totals) {
-        if let Some(dlwa) = totals.dlwa() {
+    /// Adds what the drive did in the whole run, and put off, whatever job it was for.
+    pub fn add_drive(&mut self, drive: &DriveMeasured) {
+        if let Some(dlwa) = drive.totals.dlwa() {
             self.values.insert("dlwa", dlwa);
+        }
+        if let Some(share) = drive.owed_share() {
+            self.values.insert("owed_share", share);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Drives that put work off until after the run: their numbers are those of a drive that does less.
 
+use zonelab_device::Nanos;
 use zonelab_figures::table::time;
 
 use crate::idle::grouped;
@@ -7,14 +8,17 @@ use crate::notices::Notice;
 use crate::run::PointResult;
 
 /// The least share of what dies did in a run that is worth a sentence if it was put off.
-const LEAST_SHARE: f64 = 0.01;
+pub const LEAST_SHARE: f64 = 0.01;
 
 /// What the drive of a point had still to do.
 pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
     let drive = result.drive.as_ref()?;
     let owed = &drive.owed;
-    let done_ns: u64 = drive.busy_ns.1.values().sum();
-    let share = owed.die_time.0 as f64 / done_ns.max(1) as f64;
+    let is_owed = owed.die_time > Nanos::ZERO;
+    // Of dies that did nothing it is all.
+    let share = drive
+        .owed_share()
+        .unwrap_or(if is_owed { f64::MAX } else { 0.0 });
     if share < LEAST_SHARE {
         return None;
     }

@@ -759,7 +759,7 @@ impl Point {
             let of = self.experiment.job_of_result(&job.name);
             let is_kv = of.is_some_and(|job| matches!(job.work, WorkTemplate::Kv(_)));
             if let Some(drive) = drive.as_ref().filter(|_| !is_kv) {
-                job.metrics.add_totals(&drive.totals);
+                job.metrics.add_drive(drive);
             }
         }
         PointResult {

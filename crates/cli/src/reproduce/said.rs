@@ -47,7 +47,9 @@ const WARNINGS_SHOWN: usize = 2;
 pub(super) struct JobMessages {
     /// A job ended because an operation failed.
     pub(super) failed: bool,
-    /// Jobs that failed, those that ended early, and warnings.
+    /// Jobs that failed, and those that ended early.
+    pub(super) ended: Vec<String>,
+    /// These, and warnings.
     pub(super) lines: Vec<String>,
     /// The same with the number of warnings in their place.
     pub(super) brief: Vec<String>,
@@ -83,6 +85,7 @@ pub(super) fn of_jobs(finished: &[Finished], warnings: &[String]) -> JobMessages
             .cloned()
             .chain(counted(warnings.len(), ""))
             .collect(),
+        ended,
     }
 }
 

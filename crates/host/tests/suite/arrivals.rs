@@ -103,20 +103,30 @@ fn closed_jobs_count_from_their_decision() {
     assert!(closed.recorder.service.is_none());
 }
 
-/// A job that is told to end says how far behind it was.
+/// A job that is told to end says how far behind it was then, and not when what was in flight had
+/// completed.
 #[test]
 fn arrivals_that_are_cut_off_are_known() {
     let signal = StopSignal::default();
-    let spec = arriving(Arrival::Fixed, 1_000, 1, Nanos::from_secs(10));
+    let spec = arriving(Arrival::Fixed, 1_000, 4, Nanos::from_secs(10));
     let mut queue = Recorder::steady(large_info(), MS(10));
     let mut reader = WorkloadJob::new(spec, &large_info(), Rng::new(1, 0), signal.clone());
-    while queue.log.len() < 10 {
+    while queue.log.len() < 8 {
         assert_eq!(queue.run(&mut reader, 1), None, "it would go on");
     }
     signal.stop();
-    // Ten were issued, the last at 90 ms; at 100, the one that was due at 10 is next.
-    assert_eq!(queue.run(&mut reader, 10), Some(MS(100)));
-    assert_eq!(reader.into_result().behind, MS(90));
+    // Four were issued by 3 ms and four from 10 on; at 20 the one that was due at 8 is next.
+    assert_eq!(queue.run(&mut reader, 10), Some(MS(23)));
+    assert_eq!(reader.into_result().behind, MS(12));
+}
+
+/// One that has had its number of operations has none left, however late they were.
+#[test]
+fn who_has_issued_all_is_not_behind() {
+    let mut spec = arriving(Arrival::Fixed, 1_000, 1, Nanos::from_secs(10));
+    spec.stop.operations = Some(10);
+    let result = run(spec, MS(10));
+    assert_eq!((result.operations, result.behind), (10, MS(0)));
 }
 
 /// Zones that come round again are ready again: one that was finished is reset before.

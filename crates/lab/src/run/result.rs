@@ -180,6 +180,14 @@ impl JobMeasured {
 }
 
 impl DriveMeasured {
+    /// What it put off, in parts of what its dies did. `None`: nothing, or they did nothing.
+    #[must_use]
+    pub fn owed_share(&self) -> Option<f64> {
+        let done_ns: u64 = self.busy_ns.1.values().sum();
+        let owed_ns = self.owed.die_time.0;
+        (owed_ns > 0 && done_ns > 0).then(|| owed_ns as f64 / done_ns as f64)
+    }
+
     /// What `drive` did since its totals were `before`.
     pub(super) fn of(drive: &Drive, before: &Totals, zones: &ZoneHistory) -> Self {
         let ledger = drive.flash().media().ledger();

@@ -7,6 +7,7 @@ use zonelab_host::stats::OpKind;
 use zonelab_lab::idle::{LEAST_SHARE, plural, why};
 use zonelab_lab::library;
 use zonelab_lab::metrics::unit_of;
+use zonelab_lab::owed;
 use zonelab_lab::run::Point;
 use zonelab_lab::space::Goal;
 use zonelab_lab::table::{self, Cell, Style};
@@ -131,6 +132,7 @@ pub(super) fn text(
 pub(crate) fn warnings(pack: &Pack, lines: &[Line]) -> Vec<String> {
     idle(pack, lines)
         .into_iter()
+        .chain(unfinished(lines))
         .chain(alone(lines))
         .chain(unjudged(pack))
         .collect()
@@ -154,6 +156,53 @@ fn unjudged(pack: &Pack) -> Option<String> {
     ))
 }
 
+/// Jobs of which there is something to say, and in how many runs.
+struct Tally<'a, K> {
+    series: &'a str,
+    job: &'a str,
+    about: K,
+    /// Runs of the series of which it is true, and all.
+    runs: (u64, u64),
+    /// The greatest share.
+    most: f64,
+}
+
+/// What `of` says of the jobs of all runs, job by job.
+fn tally<'a, K: Ord>(
+    lines: &'a [Line],
+    of: impl Fn(&'a JobRun) -> Option<(K, f64)>,
+) -> Vec<Tally<'a, K>> {
+    let mut found: BTreeMap<(&str, &str, K), (u64, f64)> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in lines.iter().flat_map(|line| &line.runs) {
+        *runs.entry(&run.series).or_default() += 1;
+        for job in &run.jobs {
+            if let Some((about, share)) = of(job) {
+                let (count, most) = found.entry((&run.series, &job.name, about)).or_default();
+                *count += 1;
+                *most = most.max(share);
+            }
+        }
+    }
+    let tally =
+        |((series, job, about), (count, most)): ((&'a str, &'a str, K), (u64, f64))| Tally {
+            series,
+            job,
+            about,
+            runs: (count, runs[series]),
+            most,
+        };
+    found.into_iter().map(tally).collect()
+}
+
+impl<K> Tally<'_, K> {
+    /// `what` of it.
+    fn sentence(&self, what: &str) -> String {
+        let (Self { series, job, .. }, (count, all)) = (self, self.runs);
+        format!("series \"{series}\", job \"{job}\": in {count} of {all} runs {what}")
+    }
+}
+
 /// Jobs of which more than a few operations did nothing, and in how many runs.
 fn idle(pack: &Pack, lines: &[Line]) -> Vec<String> {
     let points = pack.inputs.points().unwrap_or_default();
@@ -162,58 +211,64 @@ fn idle(pack: &Pack, lines: &[Line]) -> Vec<String> {
         let job = experiment.and_then(|of| of.job_of_result(name));
         job.is_some_and(|job| job.finds_nothing)
     };
-    let mut idle: BTreeMap<(&str, &str, &str), (u64, f64)> = BTreeMap::new();
-    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
-    for run in lines.iter().flat_map(|line| &line.runs) {
-        *runs.entry(&run.series).or_default() += 1;
-        for job in &run.jobs {
-            let share = job.metrics.get("nothing_share").copied().unwrap_or(0.0);
-            if share > LEAST_SHARE && !is_meant(&job.name) {
-                let of_job = idle.entry((&run.series, &job.name, &job.operation));
-                let (count, most) = of_job.or_default();
-                *count += 1;
-                *most = most.max(share);
-            }
-        }
-    }
-    let sentence = |((series, job, operation), (count, most)): ((&str, &str, &str), (u64, f64))| {
+    let idle = tally(lines, |job| {
+        let share = job.metrics.get("nothing_share").copied()?;
+        (share > LEAST_SHARE && !is_meant(&job.name)).then_some((job.operation.as_str(), share))
+    });
+    let sentence = |of: &Tally<'_, &str>| {
         let mut kinds = OpKind::ALL.into_iter();
-        let kind = kinds.find(|kind| kind.name() == operation)?;
-        let (all, operations, most) = (runs[series], plural(kind), most * 100.0);
-        Some(format!(
-            "series \"{series}\", job \"{job}\": in {count} of {all} runs up to {most:.1} % of the \
-             {operations} did nothing: {}",
-            why(kind)
-        ))
+        let kind = kinds.find(|kind| kind.name() == of.about)?;
+        let (operations, most, why) = (plural(kind), of.most * 100.0, why(kind));
+        let what = format!("up to {most:.1} % of the {operations} did nothing: {why}");
+        Some(of.sentence(&what))
     };
-    idle.into_iter().filter_map(sentence).collect()
+    idle.iter().filter_map(sentence).collect()
+}
+
+/// Jobs that completed nothing though none of their operations failed, and drives that put work
+/// off until after the run.
+fn unfinished(lines: &[Line]) -> Vec<String> {
+    let nothing = tally(lines, |job| {
+        let is_empty = job.error.is_none() && job.metrics.get("ops").is_none_or(|ops| *ops <= 0.0);
+        is_empty.then_some(((), 0.0))
+    });
+    let nothing = nothing
+        .iter()
+        .map(|of| of.sentence("it completed nothing while it was measured"));
+    let owed = tally(lines, |job| {
+        let share = job.metrics.get("owed_share").copied()?;
+        (share > owed::LEAST_SHARE).then_some(((), share))
+    });
+    // It is the drive's, whichever job is asked.
+    let mut series = BTreeMap::new();
+    owed.iter().for_each(|of| {
+        series.entry(of.series).or_insert(of);
+    });
+    let owed = series.into_values().map(|of| {
+        let ((count, all), series) = (of.runs, of.series);
+        format!(
+            "series \"{series}\": in {count} of {all} runs the drive still owed die time at the end, \
+             up to {:.0} % of what its dies did (`owed_share`), which is in no latency",
+            of.most * 100.0
+        )
+    });
+    nothing.chain(owed).collect()
 }
 
 /// Jobs that went on when others of their phase had ended, and in how many runs.
 fn alone(lines: &[Line]) -> Vec<String> {
-    type Which<'a> = (&'a str, &'a str, &'a [String]);
-    let mut found: BTreeMap<Which<'_>, (u64, f64)> = BTreeMap::new();
-    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
-    for run in lines.iter().flat_map(|line| &line.runs) {
-        *runs.entry(&run.series).or_default() += 1;
-        for job in &run.jobs {
-            if let Some((share, others)) = &job.alone {
-                let of_job = found.entry((&run.series, &job.name, others));
-                let (count, most) = of_job.or_default();
-                *count += 1;
-                *most = most.max(*share);
-            }
-        }
-    }
-    let sentence = |((series, job, others), (count, most)): (Which<'_>, (u64, f64))| {
-        let others: Vec<String> = others.iter().map(|of| format!("\"{of}\"")).collect();
-        let (all, most, others) = (runs[series], most * 100.0, others.join(", "));
-        format!(
-            "series \"{series}\", job \"{job}\": in {count} of {all} runs up to the last \
-             {most:.1} % of its time were without {others}, which had ended"
-        )
+    let alone = tally(lines, |job| {
+        let (share, others) = job.alone.as_ref()?;
+        Some((others.as_slice(), *share))
+    });
+    let sentence = |of: &Tally<'_, &[String]>| {
+        let others: Vec<String> = of.about.iter().map(|of| format!("\"{of}\"")).collect();
+        let (most, others) = (of.most * 100.0, others.join(", "));
+        of.sentence(&format!(
+            "up to the last {most:.1} % of its time were without {others}, which had ended"
+        ))
     };
-    found.into_iter().map(sentence).collect()
+    alone.iter().map(sentence).collect()
 }
 
 /// The columns of the keys of a sweep.

@@ -361,7 +361,9 @@ impl WorkloadJob {
     #[cold]
     fn stop(&mut self, now: Nanos, has_more: bool) {
         self.result.is_cut_off |= has_more && self.shared.stop.was_device_lost();
-        self.result.behind = self.rates.behind(now.min(self.deadline));
+        if has_more {
+            self.result.behind = self.rates.behind(now.min(self.deadline));
+        }
         self.stopping = true;
     }
 

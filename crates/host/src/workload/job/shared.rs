@@ -67,8 +67,8 @@ pub struct JobResult {
     pub measured_from: Nanos,
     /// When its last operation had completed.
     pub ended: Nanos,
-    /// For how long the next operation had been due when it was told to end: those that were due
-    /// in this time were never issued. Of jobs whose operations are due at times of their own.
+    /// For how long the next operation had been due when others told it to end: those that were
+    /// due in this time were never issued. Of jobs whose operations are due at times of their own.
     pub behind: Nanos,
     /// Operations issued and completed, measured or not.
     pub operations: u64,
