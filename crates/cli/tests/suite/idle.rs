@@ -640,6 +640,25 @@ fn a_sweep_names_jobs_that_others_did_not_last_as_long_as() {
     );
 }
 
+/// A read that a fault lost for a minute is in no latency: who reads the summary has to know.
+#[test]
+fn a_job_that_a_fault_ended_stands_in_the_summary() {
+    let scratch = scratch("idle-lost");
+    scratch.write(
+        "faults.toml",
+        "[[fault]]\non = \"read\"\nskip = 5\neffect = \"lose\"\ntimeout = \"60s\"\n",
+    );
+    let series = ["run", "idle.toml", "--set", "axis.values=[1]"];
+    let faults = ["--faults", "faults.toml", "--out", "out"];
+    let output = scratch.zonelab(&[&series[..], &faults].concat());
+    let said = stderr(&output);
+    assert!(said.contains("ended by a failure"), "{said}");
+    for file in ["out/summary.md", "out/rows.json"] {
+        let text = scratch.read(file);
+        assert!(text.contains("ended by a failure"), "{file}: {text}");
+    }
+}
+
 #[test]
 fn check_refuses_jobs_that_fail_at_once() {
     let scratch = Scratch::new("idle-refused");

@@ -24,6 +24,7 @@ mod fit;
 mod ftl;
 mod idle;
 mod idle_held;
+mod idle_owed;
 mod inputs_used;
 mod judged;
 mod keys;
