@@ -131,7 +131,8 @@ impl<F: Function> PcieDevice<F> {
             .function()
             .take_served(&mut self.served);
         let place = |id: &QueueId| self.served.iter().position(|served| *served == id.0);
-        if ready.len() > from + 1 {
+        // A drive of its own says nothing of that.
+        if !self.served.is_empty() && ready.len() > from + 1 {
             ready[from..].sort_by_key(|id| place(id).unwrap_or(usize::MAX));
         }
     }

@@ -398,7 +398,7 @@ impl<L: Layer> Subsystem<L> {
             let answer = self.admin((queue.0, slot), entry, data.as_deref(), data_len);
             self.answer(queue.0, entry, answer, data);
         } else if is_reservation(entry) {
-            if self.hold_reservation((queue.0, slot), entry, &mut data, data_len) {
+            if self.hold_unplanned((queue.0, slot), (entry, false), &mut data, data_len) {
                 return;
             }
             let answer = self.reserve((queue.0, slot), entry, data.as_deref(), data_len);

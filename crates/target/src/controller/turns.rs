@@ -58,18 +58,15 @@ impl<L: Layer> Subsystem<L> {
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> bool {
-        if !self.has_rules() || !counts(entry) {
-            return false;
-        }
-        let cost = admin_cost(data_len);
-        self.hold_at((queue, slot), (entry, true), (data, data_len), cost)
+        counts(entry) && self.hold_unplanned((queue, slot), (entry, true), data, data_len)
     }
 
-    /// The same of a reservation command.
-    pub(super) fn hold_reservation(
+    /// The same of a command that is none for the drive: of the admin queue, or one about
+    /// reservations.
+    pub(super) fn hold_unplanned(
         &mut self,
         (queue, slot): (u32, u32),
-        entry: &SubmissionEntry,
+        (entry, is_admin): (&SubmissionEntry, bool),
         data: &mut Option<Buf>,
         data_len: u32,
     ) -> bool {
@@ -77,7 +74,7 @@ impl<L: Layer> Subsystem<L> {
             return false;
         }
         let cost = admin_cost(data_len);
-        self.hold_at((queue, slot), (entry, false), (data, data_len), cost)
+        self.hold_at((queue, slot), (entry, is_admin), (data, data_len), cost)
     }
 
     /// Has a command of this cost wait if its host had its share: behind those of its kind, and
