@@ -21,6 +21,7 @@ use crate::kv::MORE;
 use crate::notices;
 use crate::outlast;
 use crate::owed;
+use crate::preparing;
 use crate::run::{JobMeasured, Point, PointResult, Profiles};
 
 /// The least share of a job's operations that is worth a sentence.
@@ -47,6 +48,7 @@ pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
                 .into_iter()
                 .chain(arrivals::of_point(experiment, of))
                 .chain(owed::of_point(of))
+                .chain(preparing::of_point(experiment, of))
         });
         let beside = notices::gathered(beside, &experiment.axis.name);
         let said = said.into_iter().chain(beside);

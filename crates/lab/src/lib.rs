@@ -56,6 +56,7 @@ pub mod outlast;
 pub mod output;
 pub mod owed;
 pub mod policies;
+mod preparing;
 pub mod published;
 pub mod reference;
 pub mod results;

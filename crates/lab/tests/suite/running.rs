@@ -426,3 +426,26 @@ fn what_is_put_off_is_owed() {
         assert_eq!(said.iter().any(says), blocks > 0, "{said:?}");
     }
 }
+
+/// Reads "beside resets" are beside writes if the resets' zones are filled first, and beside
+/// resets if they are full.
+#[test]
+fn jobs_that_mostly_prepare_are_named() {
+    let file = |reset: &str, full: &str| {
+        format!(
+            "schema = 1\nid = \"x\"\ntitle = \"x\"\nprofile = \"tiny\"\n\
+             [[job]]\nname = \"reset\"\nwork = \"reset\"\nzones = \"2..=4\"\n{reset}ends_run = true\n\
+             [[job]]\nname = \"read\"\nwork = \"read\"\nzones = \"0..=1\"\n\
+             [[series]]\nname = \"s\"\nfull_zones = \"0..={full}\"\njobs = [\"read\", \"reset\"]\n"
+        )
+    };
+    for (reset, full, is_named) in [("fill = \"100%\"\n", "1", true), ("", "4", false)] {
+        let file = file(reset, full);
+        let points = points(&file, &[]).expect("the file is sound");
+        let results = run(&file, 1, 1).unwrap();
+        let measured = (points[0].experiment(), &points[..1], &results[..1]);
+        let said = zonelab_lab::idle::warnings(&[measured], true);
+        let names = |of: &String| of.contains("what ran beside it ran beside writes");
+        assert_eq!(said.iter().any(names), is_named, "{said:?}");
+    }
+}
