@@ -143,12 +143,19 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
         let name = subject.facts.reach.is_real().then(|| subject.name.clone());
         let mut state = name.map(|name| (HostState::before(&name), Latency::new()));
         let measured = measure(args, subject, (at, &profiles), &interrupted, &mut state)?;
+        let mut too_busy = None;
         if let Some((mut state, late)) = state {
             state.after(Some(&late));
+            too_busy = state.was_too_busy().map(str::to_owned);
             host = Some(state);
         }
         match measured {
-            Some(device) => devices.push(device),
+            Some(mut device) => {
+                if let Some(why) = too_busy {
+                    device.doubt(why);
+                }
+                devices.push(device);
+            }
             None => {
                 let path = path.display();
                 tell!("zonelab: interrupted; the same command goes on from what is in {path}");
@@ -405,6 +412,7 @@ fn measure(
         samples,
         judged,
         recommendations,
+        too_busy: None,
     }))
 }
 

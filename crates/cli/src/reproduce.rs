@@ -352,7 +352,7 @@ fn execute(
         references: &references,
         misfits: &misfits,
         invocation: &plan.invocation,
-        notices: [notices(plan, (&ran, &rows), &of_jobs.lines), left, suspects].concat(),
+        notices: [notices(plan, (&ran, &rows)), left, suspects].concat(),
         complete: !is_partial,
         lost: ran.lost.as_deref(),
         host: ran.host.as_ref(),

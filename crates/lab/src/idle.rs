@@ -350,6 +350,15 @@ pub(crate) fn failing(
                 "writes to",
                 "let it reset zones first (reset_first = true), or ",
             ),
+            WorkTemplate::Reset { fill, .. }
+            | WorkTemplate::Finish { fill }
+            | WorkTemplate::SoftFinish { fill, .. }
+            | WorkTemplate::Open { fill }
+            | WorkTemplate::Close { fill }
+                if fill.writes() =>
+            {
+                ("fills", "let it do without fill, or ")
+            }
             WorkTemplate::Open { fill } if fill.is_none() => ("opens", ""),
             WorkTemplate::Close { fill } if fill.is_none() => ("closes", ""),
             _ => return None,

@@ -2,6 +2,7 @@
 
 use zonelab_device::Nanos;
 use zonelab_figures::table::time;
+use zonelab_ssd::flash::Owed;
 
 use crate::idle::grouped;
 use crate::notices::Notice;
@@ -13,12 +14,20 @@ pub const LEAST_SHARE: f64 = 0.01;
 /// What the drive of a point had still to do.
 pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
     let drive = result.drive.as_ref()?;
-    let owed = &drive.owed;
-    let is_owed = owed.die_time > Nanos::ZERO;
+    let (share, text) = words(&drive.owed, Nanos(drive.busy_ns.1.values().sum()))?;
+    Some(Notice::of_point(result, "owed", (share, text)))
+}
+
+/// What a drive had still to do, whose dies worked for `done` together: in parts of that, and in
+/// words. `None`: next to nothing.
+#[must_use]
+pub fn words(owed: &Owed, done: Nanos) -> Option<(f64, String)> {
     // Of dies that did nothing it is all.
-    let share = drive
-        .owed_share()
-        .unwrap_or(if is_owed { f64::MAX } else { 0.0 });
+    let share = match (owed.die_time, done) {
+        (Nanos::ZERO, _) => 0.0,
+        (_, Nanos::ZERO) => f64::MAX,
+        (owed, done) => owed.0 as f64 / done.0 as f64,
+    };
     if share < LEAST_SHARE {
         return None;
     }
@@ -52,5 +61,5 @@ pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
         time(owed.die_time.0),
         parts.join(", "),
     );
-    Some(Notice::of_point(result, "owed", (share, text)))
+    Some((share, text))
 }

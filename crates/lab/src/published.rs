@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::experiment::{AxisValue, Experiment, PublishedTable, SeriesSpec, is_word, number_of};
-use crate::reference::plausible::{self, Stated};
+use crate::reference::plausible::{self, InFlight, Stated};
 use crate::reference::{Account, CsvTable, Record, ReferenceError};
 
 /// The tables that are built in, by the name that experiments use.
@@ -349,7 +349,7 @@ impl References {
         experiment: &Experiment,
         series: &SeriesSpec,
         x: &AxisValue,
-        in_flight: &dyn Fn(&str) -> u64,
+        in_flight: &dyn Fn(&str) -> InFlight,
     ) -> Result<(), LookupError> {
         for compare in &experiment.compare {
             let mut places = Vec::new();

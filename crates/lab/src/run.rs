@@ -56,6 +56,7 @@ use crate::experiment::{
 use crate::idle;
 use crate::kv::Wear;
 use crate::policies::Policies;
+use crate::reference::plausible::InFlight;
 use crate::trace::PointTrace;
 pub use phase::STORE_DEPTH;
 use phase::{PhaseMeasured, Unmeasured, run_phase};
@@ -287,10 +288,12 @@ impl Point {
         }
     }
 
-    /// Most operations of a job that can be in flight: those of all its threads.
-    pub fn in_flight(&self, job: &str) -> u64 {
-        let template = self.experiment.job(job);
-        template.map_or(0, |job| u64::from(job.threads) * u64::from(job.queue_depth))
+    /// Operations of a job that are in flight, of all its threads together.
+    pub fn in_flight(&self, job: &str) -> InFlight {
+        match self.experiment.job(job) {
+            Some(job) => job.in_flight(),
+            None => InFlight::Unknown,
+        }
     }
 
     /// Shortens every job that has a run time to at most `runtime`, and its ramp to

@@ -33,6 +33,8 @@ pub(super) struct Data<'a> {
     /// experiment of one's own, and the page has no columns for such things.
     compared: bool,
     notices: &'a [String],
+    /// What is to be said of jobs beside their numbers.
+    warnings: &'a [String],
     /// Names of the causes, in the order of busy times.
     causes: Vec<&'static str>,
     /// In per cent, of all latency distributions.
@@ -186,6 +188,7 @@ impl<'a> Data<'a> {
             seed: report.seed,
             compared,
             notices: &report.notices,
+            warnings: &summary.warnings,
             causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
             quantiles: quantiles(),
             marks: (0..most.unwrap_or(0).clamp(1, 24))

@@ -8,9 +8,6 @@ use crate::conditions::Loaded;
 use crate::host_state::HostState;
 use crate::session::Finished;
 
-/// Jobs that failed, ended early or did nothing that the report names.
-const FAILURES_SHOWN: usize = 10;
-
 /// The jobs that ended because an operation failed, in words.
 fn failures(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
@@ -161,11 +158,7 @@ fn in_words(numbers: &[u32]) -> String {
 }
 
 /// What a reader of the report must know first.
-pub(super) fn notices(
-    plan: &Plan<'_>,
-    (ran, rows): (&Ran, &[Row]),
-    failures: &[String],
-) -> Vec<String> {
+pub(super) fn notices(plan: &Plan<'_>, (ran, rows): (&Ran, &[Row])) -> Vec<String> {
     let notices = [
         (
             ran.is_interrupted,
@@ -198,9 +191,5 @@ pub(super) fn notices(
             .map(|lost| format!("The device failed, and points are missing: {lost}")),
     );
     notices.extend(plan.skipped.iter().cloned());
-    notices.extend(failures.iter().take(FAILURES_SHOWN).cloned());
-    if let Some(more) = failures.len().checked_sub(FAILURES_SHOWN + 1) {
-        notices.push(format!("And {} more of these: see points.json.", more + 1));
-    }
     notices
 }

@@ -187,13 +187,21 @@ fn a_drive_over_tcp_says_what_the_transport_hides_and_keeps_what_it_holds() {
     assert!(device["facts"]["cores"].as_u64().unwrap() >= 1);
     let verdicts = verdicts(device);
     assert_eq!(verdicts[..2], ["not-measured"; 2]);
-    // What hardly depends on the machine that this runs on.
-    assert_eq!(verdicts[2], "holds", "{verdicts:?}");
+    // What hardly depends on the machine that this runs on, if that had time for it.
+    match device["too_busy"].as_str() {
+        None => assert_eq!(verdicts[2], "holds", "{verdicts:?}"),
+        Some(_) => assert!(
+            verdicts
+                .iter()
+                .all(|of| ["not-measured", "cannot-be-judged"].contains(of)),
+            "{verdicts:?}"
+        ),
+    }
     assert_ne!(verdicts[9], "not-measured", "{verdicts:?}");
     let note = |number: usize| device["observations"][number - 1]["note"].as_str();
     assert!(note(1).unwrap().contains("would destroy everything"));
     assert!(note(2).unwrap().contains("this host has one stack"));
-    if verdicts[3] != "holds" {
+    if !["holds", "cannot-be-judged"].contains(&verdicts[3]) {
         assert!(note(4).unwrap().contains("they may be hidden"));
     }
     // Its zones are not empty now, and nobody said that they may be lost.

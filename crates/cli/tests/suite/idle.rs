@@ -653,7 +653,7 @@ fn a_job_that_a_fault_ended_stands_in_the_summary() {
     let output = scratch.zonelab(&[&series[..], &faults].concat());
     let said = stderr(&output);
     assert!(said.contains("ended by a failure"), "{said}");
-    for file in ["out/summary.md", "out/rows.json"] {
+    for file in ["out/summary.md", "out/rows.json", "out/report.html"] {
         let text = scratch.read(file);
         assert!(text.contains("ended by a failure"), "{file}: {text}");
     }
@@ -676,6 +676,14 @@ fn check_refuses_jobs_that_fail_at_once() {
         &write,
         "job \"reads\" writes to zone 0, which full_zones has full",
     );
+    for work in ["reset", "finish", "close"] {
+        let work = format!("work = \"{work}\"\nfill = \"10%\"");
+        let fills = IDLE.replace("work = \"reset\"", &work);
+        refused(
+            &fills.replace("[[\"reads\"], [\"resets\"]]", "[[\"resets\"]]"),
+            "job \"resets\" fills zone 2, which full_zones has full: let it do without fill",
+        );
+    }
     let closes = "[[job]]\nname = \"closes\"\nwork = \"close\"\nzones = \"8..=9\"\n\
                   [[series]]\nname = \"closed\"\njobs = [\"closes\"]\n";
     refused(

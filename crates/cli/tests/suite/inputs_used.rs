@@ -128,6 +128,8 @@ fn a_value_in_another_unit_is_refused_or_named() {
     for table in [
         table(kiops * 1e3, Some(mean), None),
         table(kiops, Some(mean * 1e3), None),
+        table(kiops, Some(mean / 1e3), None),
+        table(kiops / 1e3, Some(mean), None),
         table(kiops, Some(mean), Some(p95 * 1e3)),
     ] {
         let (code, text) = said(&scratch, &RUN, &table);
@@ -296,6 +298,25 @@ fn what_a_calibration_does_not_fit_is_named() {
     assert_eq!(code, Some(0), "{text}");
     assert!(
         text.contains("15 values are at points that a coarse calibration leaves out"),
+        "{text}"
+    );
+    assert!(!text.contains("operations in flight"), "{text}");
+    // A mean that is not of the same run as the throughput.
+    let row = |line: &str| -> String {
+        let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        if cells[1] == "1" {
+            let mean: f64 = cells[3].parse().unwrap();
+            cells[3] = (mean * 1.9).to_string();
+        }
+        cells.join(",") + "\n"
+    };
+    let (_, text) = fitted(
+        &scratch,
+        &table.lines().map(row).collect::<String>(),
+        &["--coarse"],
+    );
+    assert!(
+        text.contains("1.9 operations in flight, and the experiment has 1"),
         "{text}"
     );
     // Beside it, what nobody asked for.

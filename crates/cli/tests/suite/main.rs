@@ -11,6 +11,7 @@ mod calibrate;
 mod characterize;
 mod command;
 mod conditions;
+mod counted;
 mod doctor;
 mod documented;
 mod experiments;

@@ -1,6 +1,6 @@
 //! Runs a plan on an emulated drive, under either clock.
 
-use zonelab_device::{Monotonic, NamespaceId};
+use zonelab_device::{Monotonic, NamespaceId, Nanos};
 use zonelab_host::fio::Plan;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
@@ -11,13 +11,14 @@ use zonelab_lab::device::{InRealTime, InVirtualTime};
 use zonelab_lab::device::{OverPcie, endpoint_of};
 use zonelab_lab::trace::PointTrace;
 use zonelab_sim::{Emulated, HostCosts, SharedDrive};
+use zonelab_ssd::account::Totals;
 use zonelab_ssd::config::{DataStore, DriveConfig};
 use zonelab_ssd::faults::FaultyDrive;
 use zonelab_ssd::record::RecordLimits;
 use zonelab_ssd::{Control, Drive, DriveModel, snapshot};
 
 use super::agreement::empty_commands;
-use super::run::{FioRun, RunSettings, Runner};
+use super::run::{DriveWork, FioRun, RunSettings, Runner};
 
 /// Runs a plan on a new drive, which keeps no data, in virtual time.
 ///
@@ -124,6 +125,7 @@ fn on_emulated<O: Owner, S: Site>(
             .map_err(|error| error.to_string())?;
         zones.declare_full(full.clone());
     }
+    let before = device.with_drive(|drive| drive.totals());
     let of_data = (settings.seed, verifies);
     let mut runner = Runner::new(plan, &mut site, zones, of_data, &settings.interrupt);
     let run = runner.run();
@@ -135,14 +137,26 @@ fn on_emulated<O: Owner, S: Site>(
     let trace = settings
         .trace
         .map(|limits| trace_of(&device, limits, config, queues));
+    let drive = device.with_drive(|drive| work_of(drive, &before));
     let snapshot = settings.saves.then(|| saved(&device)).transpose()?;
     Ok(FioRun {
         faults_struck: device.with_faults(|drive| drive.struck_by_fault()),
         lost_completions,
         trace,
         snapshot,
+        drive: Some(Box::new(drive)),
         ..run
     })
+}
+
+/// What a drive did since its totals were `before`.
+fn work_of(drive: &Drive, before: &Totals) -> DriveWork {
+    let units = drive.flash().media().ledger().units.iter();
+    DriveWork {
+        totals: drive.totals().since(before),
+        die_time: Nanos(units.flatten().sum()),
+        owed: drive.flash().owed(),
+    }
 }
 
 /// What was recorded, with what it takes to understand it.

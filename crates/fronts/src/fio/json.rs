@@ -4,13 +4,16 @@
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Value, json};
 use zonelab_host::fio::Echo;
 use zonelab_host::stats::{self, Finds, OpKind};
 use zonelab_host::workload::directed as workload;
 use zonelab_host::workload::record::{BUCKETS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
+use zonelab_lab::rows::significant;
 
 use super::report::{Entry, LATENESS, Report, Samples};
+use super::run::DriveWork;
 
 /// Version of what is under `zonelab`.
 const SCHEMA: u32 = 1;
@@ -53,6 +56,7 @@ fn print(report: &Report<'_>, with_bins: bool) -> String {
             }),
             interrupted: report.interrupted || report.lost.is_some(),
             lost: report.lost.as_deref(),
+            drive: report.drive.as_deref().map(drive),
         },
     };
     let mut text = serde_json::to_string_pretty(&root).unwrap_or_default();
@@ -85,6 +89,36 @@ struct Extra<'a> {
     interrupted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drive: Option<Value>,
+}
+
+/// What the drive did, with the keys of `points.json`.
+fn drive(work: &DriveWork) -> Value {
+    let DriveWork {
+        totals,
+        die_time,
+        owed,
+    } = work;
+    json!({
+        "host_write_bytes": totals.host_write_bytes,
+        "host_read_bytes": totals.host_read_bytes,
+        "host_program_bytes": totals.host_program_bytes,
+        "fill_program_bytes": totals.fill_program_bytes,
+        "collect_program_bytes": totals.collect_program_bytes,
+        "fold_program_bytes": totals.fold_program_bytes,
+        "dlwa": totals.dlwa().map(significant),
+        "erased_blocks": totals.erased_blocks,
+        "resets": totals.resets,
+        "finishes": totals.finishes,
+        "unit_busy_ns": die_time.0,
+        "owed": {
+            "stale_blocks": owed.stale_blocks,
+            "cached_bytes": owed.cached_bytes,
+            "unfilled_bytes": owed.unfilled_bytes,
+            "unit_ns": owed.die_time.0,
+        },
+    })
 }
 
 /// What takes the place of simulated time.

@@ -10,6 +10,7 @@ use zonelab_lab::table::number;
 
 use super::json::{bucket_shares, bucket_shares_ms, depth_shares};
 use super::report::{Entry, LATENESS, Report, Samples};
+use super::run::DriveWork;
 
 /// Prints a report as text.
 #[must_use]
@@ -30,10 +31,33 @@ pub fn to_text(report: &Report<'_>) -> String {
     if let Some(late) = &report.lateness {
         push_lateness(&mut text, late);
     }
+    if let Some(work) = report.drive.as_deref() {
+        push_drive(&mut text, work);
+    }
     if let Some(lost) = &report.lost {
         let _ = writeln!(text, "PARTIAL: {lost}");
     }
     text
+}
+
+/// What the drive did, if it did anything.
+fn push_drive(text: &mut String, work: &DriveWork) {
+    let totals = &work.totals;
+    if totals.programmed_bytes() + totals.erased_blocks + totals.host_read_bytes > 0 {
+        let dlwa = totals.dlwa();
+        let dlwa = dlwa.map_or_else(String::new, |dlwa| format!(" (DLWA {dlwa:.3})"));
+        let _ = writeln!(
+            text,
+            "  drive: read={}, written={}, programmed={}{dlwa}, erased={} blocks",
+            binary(totals.host_read_bytes as f64, ""),
+            binary(totals.host_write_bytes as f64, ""),
+            binary(totals.programmed_bytes() as f64, ""),
+            totals.erased_blocks
+        );
+    }
+    if let Some(warning) = work.warning() {
+        let _ = writeln!(text, "  warning: {warning}");
+    }
 }
 
 // Writing to a string does not fail: results of `writeln!` are dropped.

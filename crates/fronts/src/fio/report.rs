@@ -12,7 +12,7 @@ use zonelab_host::workload::{FailedCommand, JobSpec, Verified};
 use zonelab_lab::idle::{BUFFERED, LEAST_SHARE, grouped, why};
 use zonelab_ssd::faults::LostCompletions;
 
-use super::run::{FioRun, ThreadResult};
+use super::run::{DriveWork, FioRun, ThreadResult};
 
 /// Error number of an entry with failed operations: EIO, as fio reports it.
 pub(super) const EIO: u32 = 5;
@@ -50,6 +50,8 @@ pub struct Report<'a> {
     pub lost_completions: Option<LostCompletions>,
     /// The entries, in the order of the file.
     pub entries: Vec<Entry<'a>>,
+    /// What the drive did; `None`: it does not tell.
+    pub drive: Option<Box<DriveWork>>,
 }
 
 /// A thread, or threads that are reported as one.
@@ -130,6 +132,7 @@ impl<'a> Report<'a> {
             lost: run.failure.clone(),
             lost_completions: run.lost_completions.clone(),
             entries,
+            drive: run.drive.clone(),
         }
     }
 

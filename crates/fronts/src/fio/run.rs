@@ -17,12 +17,15 @@ use zonelab_lab::conditions::Conditions;
 pub use zonelab_lab::device::threads::ThreadResult;
 use zonelab_lab::device::threads::{self, Program, Task};
 use zonelab_lab::device::{QueueOf, Site, Watched, processors};
+use zonelab_lab::owed;
 use zonelab_lab::run::queue_names;
 use zonelab_lab::trace::PointTrace;
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::HostCosts;
+use zonelab_ssd::account::Totals;
 use zonelab_ssd::faults::LostCompletions;
+use zonelab_ssd::flash::Owed;
 use zonelab_ssd::record::RecordLimits;
 
 /// How to run.
@@ -68,6 +71,28 @@ pub struct FioRun {
     pub trace: Option<Box<PointTrace>>,
     /// The drive's state at the end, if it was wanted.
     pub snapshot: Option<Vec<u8>>,
+    /// What the drive did; `None`: it does not tell.
+    pub drive: Option<Box<DriveWork>>,
+}
+
+/// What a drive did for jobs.
+#[derive(Clone, Debug)]
+pub struct DriveWork {
+    /// Bytes and operations.
+    pub totals: Totals,
+    /// Time of its dies, all together.
+    pub die_time: Nanos,
+    /// What it had still to do at the end.
+    pub owed: Owed,
+}
+
+impl DriveWork {
+    /// What it put off, in words, if that is more than a little.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let (_, words) = owed::words(&self.owed, self.die_time)?;
+        Some(words)
+    }
 }
 
 /// Runs a plan on any device, whose zones are as `zones` says. In real time each
@@ -225,6 +250,7 @@ impl<'a, S: Site> Runner<'a, S> {
             lost_completions: None,
             trace: None,
             snapshot: None,
+            drive: None,
         }
     }
 

@@ -84,17 +84,22 @@ pub fn to_text(report: &Report<'_>, style: &Style) -> String {
     let measured = &run.outcome.measured;
     let mut text = String::new();
     let seconds = measured.elapsed().as_secs_f64();
-    let rate = measured.operations() as f64 / seconds;
+    let (done, all) = (run.outcome.done, measured.operations());
+    let rate = done as f64 / seconds;
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "{} on {}: {} of {} operations in {} s, {} a second",
+        "{} on {}: {} of {} operations in {} s, {} a second{}",
         template.spec.name,
         report.device,
-        measured.operations(),
+        done,
         run.outcome.planned,
         number(seconds),
         number(if rate.is_finite() { rate } else { 0.0 }),
+        match all.saturating_sub(done) {
+            0 => String::new(),
+            beside => format!("; {beside} beside them, of clients without a number of operations"),
+        },
     );
     if run.outcome.load > Nanos::ZERO {
         let load = number(run.outcome.load.as_secs_f64());
@@ -340,6 +345,7 @@ pub fn to_json(report: &Report<'_>) -> String {
         "failure": failure,
         "operations": measured.operations(),
         "planned": outcome.planned,
+        "done": outcome.done,
         "missing": measured.missing,
         "warnings": warnings,
         "run_ns": measured.elapsed().0,

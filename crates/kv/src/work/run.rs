@@ -57,9 +57,9 @@ pub struct Moment<'a> {
     pub at: Nanos,
     /// What is going on.
     pub stage: Stage,
-    /// Operations done, of those that are counted.
+    /// Operations done, of those that are counted; while loading, records.
     pub done: u64,
-    /// Operations that there will be; while loading, records.
+    /// How many there will be.
     pub planned: u64,
     /// Space.
     pub usage: &'a Usage,
@@ -87,8 +87,10 @@ pub enum Stage {
 pub struct Outcome {
     /// What the clients measured, all repetitions together.
     pub measured: Measured,
-    /// Operations that were to be done.
+    /// Operations that were to be done, by clients that have a number of them.
     pub planned: u64,
+    /// How many of these were done.
+    pub done: u64,
     /// Time that putting in the records took, all repetitions together.
     pub load: Nanos,
     /// The tree when the clients of each repetition began, and at its end.
@@ -114,7 +116,9 @@ pub(super) struct Shared {
     pub(super) is_over: Cell<bool>,
     /// Nobody begins another operation: something failed, or whoever watches said so.
     pub(super) is_stopped: Cell<bool>,
-    /// Counted operations that are done.
+    /// Records that were put before, in this repetition.
+    pub(super) loaded: Cell<u64>,
+    /// Counted operations that are done, in all repetitions.
     pub(super) done: Cell<u64>,
     pub(super) measured: RefCell<Measured>,
     /// What failed in the background, and when.
@@ -163,6 +167,7 @@ async fn all(io: Io, spec: Spec, setup: Setup, watch: Watch) -> Result<Outcome, 
     let shared = Rc::new(Shared {
         is_over: Cell::new(false),
         is_stopped: Cell::new(false),
+        loaded: Cell::new(0),
         done: Cell::new(0),
         measured: RefCell::new(Measured::new(io.now())),
         failed: RefCell::default(),
@@ -194,6 +199,7 @@ async fn all(io: Io, spec: Spec, setup: Setup, watch: Watch) -> Result<Outcome, 
     Ok(Outcome {
         measured,
         planned,
+        done: run.shared.done.get(),
         load: run.load,
         stores: run.stores,
         usage: (run.before.unwrap_or(before), run.files.usage()),
@@ -273,12 +279,11 @@ impl Run {
             client.put(order.at(i), self.spec.values.next(rng)).await?;
             if self.io.now() >= look_at {
                 look_at = self.io.now() + self.setup.sample;
-                self.shared.done.set(i);
+                self.shared.loaded.set(i);
                 self.look(Stage::Loading);
             }
         }
         db.idle().await?;
-        self.shared.done.set(0);
         self.load += self.io.now() - from;
         Ok(())
     }
@@ -365,7 +370,10 @@ fn look(
     let moment = Moment {
         at: io.now(),
         stage,
-        done: shared.done.get(),
+        done: match stage {
+            Stage::Loading => shared.loaded.get(),
+            _ => shared.done.get(),
+        },
         planned,
         usage: &files.usage(),
     };

@@ -41,6 +41,7 @@ use zonelab_ssd::faults::FaultPlan;
 use crate::figure::Width;
 use crate::kv::KvTemplate;
 use crate::published::CellPlace;
+use crate::reference::plausible::InFlight;
 
 pub(crate) use axis::number_of;
 pub use axis::{Axis, AxisValue, is_word, says_more_than_a_number};
@@ -244,6 +245,23 @@ impl fmt::Debug for JobTemplate {
 }
 
 impl JobTemplate {
+    /// Its operations in flight, of all threads together.
+    #[must_use]
+    pub fn in_flight(&self) -> InFlight {
+        let threads = u64::from(self.threads);
+        let most = threads * u64::from(self.queue_depth);
+        let least = match (self.rate, &self.work) {
+            (None, WorkTemplate::Read { .. } | WorkTemplate::Write { append: true, .. }) => most,
+            // A zone takes one write at a time.
+            (None, WorkTemplate::Write { .. }) => threads,
+            _ => 0,
+        };
+        match self.arrival.is_open() {
+            true => InFlight::Unknown,
+            false => InFlight::Within { least, most },
+        }
+    }
+
     /// The namespace that it works in.
     #[must_use]
     pub fn nsid(&self) -> NamespaceId {
@@ -388,12 +406,17 @@ impl FillTemplate {
     /// Whether nothing is done to a zone first.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        let is_none = match self.amount {
-            Amount::Bytes(bytes) => bytes == 0,
-            Amount::Ppm(ppm) => ppm == 0,
-            Amount::Blocks(blocks) => blocks == 0,
-        };
-        is_none && !self.finish_first
+        !self.writes() && !self.finish_first
+    }
+
+    /// Whether something is written to a zone.
+    #[must_use]
+    pub const fn writes(&self) -> bool {
+        match self.amount {
+            Amount::Bytes(bytes) => bytes > 0,
+            Amount::Ppm(ppm) => ppm > 0,
+            Amount::Blocks(blocks) => blocks > 0,
+        }
     }
 
     /// The fill of a zone of `capacity_lbas` blocks of `lba_bytes` with pages of `page_bytes`.

@@ -225,7 +225,7 @@ impl KvRun {
         let Some(failed) = &self.outcome.failure else {
             return Ok(None);
         };
-        let (done, planned) = (measured.operations(), self.outcome.planned);
+        let (done, planned) = (self.outcome.done, self.outcome.planned);
         let at = zonelab_config::units::fmt_duration(failed.at.0);
         let why = format!(
             "{} (at {at}, after {done} of {planned} operations)",

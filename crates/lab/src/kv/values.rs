@@ -274,7 +274,7 @@ fn values(run: &KvRun) -> impl Iterator<Item = (&'static str, f64)> {
     let outcome = &run.outcome;
     let tree = TreeWork::of(&outcome.stores);
     let space = space(run);
-    let done = outcome.measured.operations() as f64;
+    let done = outcome.done as f64;
     let values = [
         ("work_s", Some(outcome.measured.elapsed().as_secs_f64())),
         (

@@ -11,6 +11,12 @@ use crate::rows::significant;
 const SLACK: f64 = 3.0;
 /// Percentiles that were rounded in different ways are out of order by less than this.
 const ROUNDED: f64 = 1.02;
+/// Between operations of a loop that waits for each, a host takes less than this many times as
+/// long as the drive takes for one.
+const HOST_SLACK: f64 = 30.0;
+/// Operations in flight beyond what a job keeps, by which one doubts that both values are of the
+/// same run.
+const DOUBTFUL: f64 = 1.3;
 /// The length of a sample of throughput.
 const SAMPLE_US: f64 = 500_000.0;
 
@@ -101,32 +107,78 @@ pub fn possibly(stated: &Stated<'_>) -> Result<(), ReferenceError> {
     }
 }
 
-/// Refuses values of one job at one point that contradict each other, as they do if one of
-/// them has another unit. `in_flight` are the operations that the job keeps in flight; 0:
-/// not known.
-///
-/// # Errors
-/// Two of them contradict each other.
-pub fn together(all: &[Stated<'_>], in_flight: u64) -> Result<(), ReferenceError> {
+/// The operations that a job has in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFlight {
+    /// Nobody knows: latencies count from when operations are due.
+    Unknown,
+    /// No more than `most`, and `least` for as long as it runs, but for what its host does
+    /// between two of them.
+    Within {
+        /// 0: there may be times without any.
+        least: u64,
+        /// All that it may keep.
+        most: u64,
+    },
+}
+
+/// Throughput and mean latency of one point, and how many operations they say were in flight,
+/// by Little's law.
+fn implied<'a, 'b>(all: &'a [Stated<'b>]) -> impl Iterator<Item = [(&'a Stated<'b>, f64); 2]> {
     let find = |name: &str| all.iter().find(|stated| stated.metric == name);
     let mean = find("lat_mean_us");
-    // Little's law: throughput times mean latency is the number of operations in flight,
-    // which cannot be more than the job keeps.
     let rates = [("kiops", 1e3), ("kiops_by_count", 1e3), ("ops_s", 1.0)];
-    for (rate, factor) in rates {
-        let (Some(rate), Some(latency)) = (find(rate), mean) else {
-            continue;
-        };
+    rates.into_iter().filter_map(move |(rate, factor)| {
+        let (rate, latency) = find(rate).zip(mean)?;
         let implied = rate.value() * factor * latency.value() / 1e6;
         // Of operations that take longer than a sample of throughput, samples that saw none
         // are not counted.
         let unseen = (latency.value() / SAMPLE_US).max(1.0);
-        if in_flight > 0 && implied > SLACK * in_flight as f64 * unseen {
+        Some([(rate, implied), (latency, unseen)])
+    })
+}
+
+/// What is to be doubted of values of one job at one point, and is not impossible.
+#[must_use]
+pub fn doubt(all: &[Stated<'_>], in_flight: InFlight) -> Option<String> {
+    let InFlight::Within { most, .. } = in_flight else {
+        return None;
+    };
+    let beyond = |[(_, implied), (_, unseen)]: &[(&Stated<'_>, f64); 2]| {
+        *implied > DOUBTFUL * most as f64 * unseen
+    };
+    let [(rate, implied), (latency, _)] = implied(all).find(beyond)?;
+    let place = format!("{}:{}", latency.place.file, latency.place.line);
+    Some(format!(
+        "{place}: {} at {} would be {implied:.1} operations in flight, and the experiment has \
+         {most}: they are not of the same run, or counted otherwise",
+        latency.words(),
+        rate.words()
+    ))
+}
+
+/// Refuses values of one job at one point that contradict each other, as they do if one of
+/// them has another unit.
+///
+/// # Errors
+/// Two of them contradict each other.
+pub fn together(all: &[Stated<'_>], in_flight: InFlight) -> Result<(), ReferenceError> {
+    let find = |name: &str| all.iter().find(|stated| stated.metric == name);
+    let mean = find("lat_mean_us");
+    // What is in flight cannot be more than the job keeps, and in a loop that waits not much less.
+    let (least, most) = match in_flight {
+        InFlight::Unknown => (0.0, f64::INFINITY),
+        InFlight::Within { least, most } => (least as f64, most as f64),
+    };
+    for [(rate, implied), (latency, unseen)] in implied(all) {
+        if implied > SLACK * most * unseen || implied < least / HOST_SLACK {
             return Err(latency.error(format!(
-                "{} at {} would be {implied:.0} operations in flight, and the experiment has \
-                 {in_flight}: one of the two is in another unit",
+                "{} at {} would be {} operations in flight, and the experiment has {}: one of \
+                 the two is in another unit",
                 latency.words(),
-                rate.words()
+                rate.words(),
+                significant(implied),
+                most
             )));
         }
     }

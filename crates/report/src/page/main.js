@@ -36,11 +36,17 @@ const gaps = (data) => {
       el('tbody', { role: 'rowgroup' }, data.missing.map(line)))));
 };
 
+// What is said of jobs: of a few in full, of many on demand.
+const warnings = ({ warnings: all }) => (all.length <= 10
+  ? all.map((text) => el('p', { class: 'notice' }, text))
+  : [el('details', { class: 'notice' }, el('summary', {}, `${all.length} warnings`), el('ul', {}, all.map((text) => el('li', {}, text))))]);
+
 const start = () => {
   const data = JSON.parse(document.getElementById('data').textContent);
   document.getElementById('head').append(
     command(data.command),
     ...data.notices.map((text) => el('p', { class: 'notice' }, text)),
+    ...warnings(data),
     ...[
       data.summary.length > 0 && el('ul', { id: 'lines' }, data.summary.map((text) => el('li', {}, text))),
       summary(data),

@@ -337,7 +337,11 @@ impl Data {
                 });
             }
             let stated = self.measurements[first..].iter().map(Measurement::stated);
-            plausible::together(&stated.collect::<Vec<_>>(), point.in_flight(&compare.job))?;
+            let (stated, in_flight): (Vec<_>, _) =
+                (stated.collect(), point.in_flight(&compare.job));
+            plausible::together(&stated, in_flight)?;
+            let doubt = plausible::doubt(&stated, in_flight);
+            self.warnings.extend(doubt);
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ pub enum Verdict {
     NotMeasured,
     /// The bound lies within what is known of the effect.
     Unclear,
+    /// The host was too busy: what was measured is the host as much as the drive.
+    CannotBeJudged,
     /// It is not as the study says.
     DoesNotHold,
 }
@@ -26,7 +28,17 @@ impl Verdict {
             Self::Holds => "holds",
             Self::NotMeasured => "not measured",
             Self::Unclear => "unclear",
+            Self::CannotBeJudged => "cannot be judged here",
             Self::DoesNotHold => "does not hold",
+        }
+    }
+
+    /// What is left of it when the host was too busy to measure.
+    #[must_use]
+    pub(super) const fn on_busy_host(self) -> Self {
+        match self {
+            Self::NotMeasured => Self::NotMeasured,
+            _ => Self::CannotBeJudged,
         }
     }
 

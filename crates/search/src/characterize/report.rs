@@ -31,9 +31,34 @@ pub struct Device {
     pub judged: Vec<Judged>,
     /// What follows.
     pub recommendations: Vec<Recommendation>,
+    /// Why the host was too busy to measure, if it was.
+    pub too_busy: Option<String>,
 }
 
 impl Device {
+    /// Takes back what was concluded: the host was too busy, which `why` says.
+    pub fn doubt(&mut self, why: String) {
+        for one in &mut self.judged {
+            one.verdict = one.verdict.on_busy_host();
+            for evidence in &mut one.evidence {
+                evidence.verdict = evidence.verdict.on_busy_host();
+            }
+        }
+        for one in &mut self.recommendations {
+            one.verdict = one.verdict.on_busy_host();
+        }
+        self.too_busy = Some(why);
+    }
+
+    /// Why nothing is concluded, if so.
+    fn busy(&self) -> Option<String> {
+        let why = self.too_busy.as_ref()?;
+        Some(format!(
+            "cannot be judged here: this host was too busy to measure {}: {why}",
+            self.name
+        ))
+    }
+
     /// The drive in a line.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -87,6 +112,9 @@ pub fn text(device: &Device, all: bool, style: &Style) -> String {
             text.push_str(&format!("note: {}: {note}\n", one.observation.number));
         }
     }
+    if let Some(busy) = device.busy() {
+        text.push_str(&format!("note: {busy}\n"));
+    }
     text.push_str("\nwhat follows\n");
     let mut table = Table::new([
         Column::number("#"),
@@ -107,6 +135,7 @@ const fn follows(verdict: Verdict) -> &'static str {
         Verdict::Holds => "follows",
         Verdict::NotMeasured => "not measured",
         Verdict::Unclear => "unclear",
+        Verdict::CannotBeJudged => Verdict::CannotBeJudged.name(),
         Verdict::DoesNotHold => "does not follow",
     }
 }
@@ -203,6 +232,7 @@ fn json(devices: &[Device]) -> Value {
             "effort": device.effort,
             "observations": device.judged,
             "recommendations": device.recommendations,
+            "too_busy": device.too_busy,
         })
     };
     json!({
@@ -422,6 +452,9 @@ fn page(
     let mut page = Page::new("Characterization", &names.join(", "));
     for device in devices {
         page.notice(&device.describe());
+        if let Some(busy) = device.busy() {
+            page.notice(&busy);
+        }
     }
     page.notice(&format!("{tool}: {command}"));
     if devices.len() > 1 {

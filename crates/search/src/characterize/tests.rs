@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use zonelab_device::{DeviceInfo, NamespaceId, NamespaceInfo, ZonedInfo};
 use zonelab_lab::run;
+use zonelab_lab::table::Style;
 
 use super::observations::ALL;
 use super::suite::REWRITES;
@@ -269,6 +270,46 @@ fn the_drive_of_the_study_has_all_of_its_observations() {
             evidence.what
         );
     }
+}
+
+const PLAIN: Style = Style {
+    width: None,
+    colour: false,
+};
+
+#[test]
+fn a_busy_host_concludes_nothing() {
+    let (facts, samples) = (facts(Reach::RealTime), as_published());
+    let (judged, recommendations) = judge(&facts, &samples);
+    let measured = |all: &[Judged]| {
+        let all = all.iter().filter(|one| one.verdict != Verdict::NotMeasured);
+        all.count()
+    };
+    let before = measured(&judged);
+    let mut device = Device {
+        name: "tcp://a".to_owned(),
+        facts,
+        effort: Effort::Quick,
+        samples,
+        judged,
+        recommendations,
+        too_busy: None,
+    };
+    device.doubt("what was due was handled 378 ms late (P99)".to_owned());
+    let doubted = |one: &Judged| one.verdict == Verdict::CannotBeJudged;
+    assert!(before > 5);
+    assert_eq!(
+        device.judged.iter().filter(|one| doubted(one)).count(),
+        before
+    );
+    let text = text(&device, true, &PLAIN);
+    assert!(text.contains("too busy to measure tcp://a: what was due was handled 378 ms late"));
+    let follows = device.recommendations.iter();
+    assert!(
+        follows
+            .map(|one| one.verdict)
+            .all(|of| of != Verdict::Holds)
+    );
 }
 
 #[test]
