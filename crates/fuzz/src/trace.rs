@@ -64,7 +64,7 @@ fn run(data: &[u8], bases: &[&str]) {
     let verbatim = text::verbatim(data);
     let (joins, options) = (draw.flag(), draw.pick(OPTIONS));
     let text = verbatim.unwrap_or_else(|| text::draw(&mut draw, bases));
-    let trace = match read_trace("fuzz", text.as_bytes(), joins) {
+    let trace = match read_trace("fuzz", text.as_bytes(), joins, None) {
         Ok(trace) => trace,
         Err(problem) => {
             assert!(!problem.what.is_empty(), "refused without a reason");
@@ -96,7 +96,7 @@ fn prints_and_reads_back(trace: &Trace) {
         return;
     }
     let text = to_iolog(trace, &trace.file);
-    let back = read_trace("back", text.as_bytes(), false).unwrap_or_else(|problem| {
+    let back = read_trace("back", text.as_bytes(), false, None).unwrap_or_else(|problem| {
         panic!("what was printed is refused: {problem}\n{text}");
     });
     assert_eq!(back.iter().collect::<Vec<_>>(), expected, "{text}");

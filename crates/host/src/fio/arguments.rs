@@ -3,7 +3,7 @@
 
 use zonelab_config::{Errors, Problem};
 
-use super::options;
+use super::options::{self, OptionInfo};
 use super::text::{Origin, Section, Setting};
 use super::value::shorten;
 
@@ -55,9 +55,16 @@ impl CommandLine {
                 Some((key, value)) => (key, Some(value.trim().to_owned())),
                 None => (option, None),
             };
-            let Some(known) = options::find(key) else {
-                errors.push(unknown(key, others));
-                continue;
+            let known = match meant(key, others) {
+                Ok(known) => known,
+                Err(problem) => {
+                    errors.push(problem);
+                    continue;
+                }
+            };
+            let key = match options::find(key) {
+                Some(_) => key,
+                None => known.name,
             };
             let value = match value {
                 None if !known.may_lack_value() => {
@@ -130,6 +137,29 @@ impl CommandLine {
         // There is one: the first option begins the global section.
         if let Some(section) = self.sections.last_mut() {
             section.settings.push(setting);
+        }
+    }
+}
+
+/// The option that a word of the command line means: by its name, or by a beginning that only it
+/// has, as `getopt_long` takes it.
+fn meant(key: &str, others: &[&str]) -> Result<&'static OptionInfo, Problem> {
+    if let Some(known) = options::find(key) {
+        return Ok(known);
+    }
+    let begins = others.iter().filter(|other| other.starts_with(key));
+    match (options::beginning(key).as_slice(), begins.count()) {
+        ([only], 0) if !key.is_empty() => Ok(only),
+        ([], _) => Err(unknown(key, others)),
+        (several, _) => {
+            let others = others
+                .iter()
+                .copied()
+                .filter(|other| other.starts_with(key));
+            let names = several.iter().map(|option| option.name).chain(others);
+            let names: Vec<String> = names.take(8).map(|name| format!("--{name}")).collect();
+            let origin = Origin::Argument(format!("--{}", shorten(key)));
+            Err(origin.problem("", "is the beginning of several options", names.join(", ")))
         }
     }
 }

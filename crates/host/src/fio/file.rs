@@ -10,7 +10,7 @@ use super::arguments::CommandLine;
 use super::job::JobOptions;
 use super::options;
 use super::text::{self, Origin, Outside};
-use super::trace::read_trace;
+use super::trace::{Columns, read_trace};
 use super::value::shorten;
 use crate::workload::replay::Trace;
 
@@ -184,19 +184,24 @@ impl JobFile {
     /// # Errors
     /// Files that cannot be opened, and the first line of each that is wrong.
     pub fn read_traces(&mut self, open: &OpenTrace<'_>) -> Result<(), Errors> {
-        let mut read: BTreeMap<(String, bool), Arc<Trace>> = BTreeMap::new();
+        let mut read: Vec<(String, bool, Option<Columns>, Arc<Trace>)> = Vec::new();
         let mut errors = Vec::new();
         for section in &mut self.sections {
-            let joins = section.options.replay.joins_devices;
+            let (joins, columns) = {
+                let replay = &section.options.replay;
+                (replay.joins_devices, replay.columns.clone())
+            };
             let mut traces = Vec::new();
             for name in &section.options.replay.read_iolog {
-                let key = (name.clone(), joins);
-                if let Some(trace) = read.get(&key) {
+                let before = read
+                    .iter()
+                    .find(|(of, joined, named, _)| (of, *joined, named) == (name, joins, &columns));
+                if let Some((.., trace)) = before {
                     traces.push(Arc::clone(trace));
                     continue;
                 }
                 let trace = match open(name) {
-                    Ok(input) => read_trace(name, input, joins),
+                    Ok(input) => read_trace(name, input, joins, columns.as_ref()),
                     Err(error) => {
                         let origin = section.options.place(&["read_iolog"], &section.origin);
                         Err(origin.problem("read_iolog", format!("{name}: {error}"), ""))
@@ -205,7 +210,8 @@ impl JobFile {
                 match trace {
                     Ok(trace) => {
                         let trace = Arc::new(trace);
-                        read.insert(key, Arc::clone(&trace));
+                        let of = (name.clone(), joins, columns.clone(), Arc::clone(&trace));
+                        read.push(of);
                         traces.push(trace);
                     }
                     Err(problem) => errors.push(problem),

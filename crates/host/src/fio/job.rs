@@ -4,8 +4,8 @@ use super::beside::Beside;
 use super::options::{self, Treatment};
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
-    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, writes,
-    zero_buffers,
+    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, write_mode,
+    writes, zero_buffers,
 };
 use super::text::{Origin, Setting};
 use super::trace::ReplayOptions;
@@ -195,15 +195,21 @@ impl JobOptions {
             let valid = options::nearest(key).map(|near| format!("did you mean `{near}`?"));
             return Err(origin.problem("", what, valid.unwrap_or_default()));
         };
-        match option.treatment {
-            Treatment::NoMeaning(why) => {
-                let what = format!("has no meaning here: {why}");
-                return Ok(Some(origin.problem(key, what, "")));
-            }
-            Treatment::Unsupported(why) => {
-                return Err(origin.problem(key, format!("is not supported: {why}"), ""));
-            }
-            Treatment::Used => {}
+        if option.treatment != Treatment::Used {
+            let changes_nothing = option.changes_nothing(value.as_deref());
+            let changes_nothing =
+                changes_nothing.map_err(|(what, valid)| origin.problem(key, what, valid))?;
+            return match option.treatment {
+                _ if changes_nothing => Ok(None),
+                Treatment::Unsupported(why) => {
+                    Err(origin.problem(key, format!("is not supported: {why}"), ""))
+                }
+                Treatment::NoMeaning(why) => {
+                    let what = format!("has no meaning here: {why}");
+                    Ok(Some(origin.problem(key, what, "")))
+                }
+                Treatment::Used => Ok(None),
+            };
         }
         let result = self
             .switch(option.name, value.as_deref())
@@ -417,6 +423,7 @@ impl JobOptions {
                 }
             }
             "percentile_list" => self.percentile_list = percentiles(text)?,
+            "write_mode" => self.append = write_mode(text)?,
             "cmd_type" if text == "nvme" => {}
             "cmd_type" => return Err(unknown(text, &["nvme"])),
             "zonemode" => match text {
@@ -475,6 +482,8 @@ mod tests {
                 "all",
                 "strict",
                 "shared",
+                "zone_append",
+                "time_us,op,offset_bytes,size_bytes",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {

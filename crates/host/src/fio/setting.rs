@@ -1,5 +1,7 @@
 //! Values of single options.
 
+use std::sync::Arc;
+
 use zonelab_device::Nanos;
 
 use super::job::{MICROSECOND, MILLISECOND, ReadWrite};
@@ -8,7 +10,7 @@ use crate::softfinish::SoftFinish;
 use crate::verify::{Method, Pattern, VALID_PATTERNS};
 use crate::workload::Tolerates;
 use crate::workload::contents::Filler;
-use crate::workload::distribution::Distribution;
+use crate::workload::distribution::{Distribution, Extent, Part};
 
 pub(super) fn number(text: &str, low: u64, high: u64) -> Result<u64, Wrong> {
     value::bounded(text, 1024, low, high)
@@ -95,6 +97,19 @@ pub(super) fn no_verify_state(name: &str, text: Option<&str>) -> Result<(), Wron
             "is not supported: a run that ends early cannot be continued",
             "0; what an early run has written is verified by rw=read with the same verify",
         )),
+    }
+}
+
+/// Whether writes are zone appends.
+pub(super) fn write_mode(text: &str) -> Result<bool, Wrong> {
+    match text {
+        "write" => Ok(false),
+        "zone_append" => Ok(true),
+        "uncor" | "zeroes" | "verify" => Err(wrong(
+            format!("{text} is not supported: jobs write data"),
+            "write, zone_append",
+        )),
+        _ => Err(unknown(text, &["write", "zone_append"])),
     }
 }
 
@@ -251,6 +266,9 @@ pub(super) fn split_of(text: &str, kb_base: u32) -> Result<Vec<(u64, u32)>, Wron
 
 pub(super) fn distribution(text: &str) -> Result<Distribution, Wrong> {
     let (name, argument) = text.split_once(':').unwrap_or((text, ""));
+    if matches!(name, "zoned" | "zoned_abs") {
+        return parts(argument, name == "zoned_abs").map(Distribution::Parts);
+    }
     if argument.contains(':') {
         return Err(wrong("a centre is not supported", "one number after `:`"));
     }
@@ -270,15 +288,84 @@ pub(super) fn distribution(text: &str) -> Result<Distribution, Wrong> {
         "normal" => Ok(Distribution::Normal {
             deviation: or(50.0, 0.001, 100.0)?,
         }),
-        "zoned" | "zoned_abs" => Err(wrong(
-            format!("{name} is not supported"),
-            "use a job for each part, with offset and size",
+        "sequence" => Err(wrong(
+            "sequence is not supported",
+            "random with a randseed gives the same places each time",
         )),
         _ => Err(unknown(
             name,
-            &["random", "zipf:theta", "pareto:h", "normal:deviation"],
+            &[
+                "random",
+                "zipf:theta",
+                "pareto:h",
+                "normal:deviation",
+                "zoned:operations/size:...",
+                "zoned_abs:operations/bytes:...",
+            ],
         )),
     }
+}
+
+/// `50/5:30/15:20/80`: shares of the operations and of the range, in percent, or, with `in_bytes`,
+/// bytes of it. Shares left out are equal parts of the rest.
+fn parts(text: &str, in_bytes: bool) -> Result<Arc<[Part]>, Wrong> {
+    const VALID: &str = "operations in percent / size, between colons: zoned:60/10:40/90";
+    const MOST: usize = 256;
+    if text.contains(',') {
+        let what = "parts of their own for each direction are not supported";
+        return Err(wrong(what, "one list for all, or a job for each direction"));
+    }
+    let mut pairs = Vec::new();
+    for part in text.split(':') {
+        let (operations, size) = part.split_once('/').unwrap_or((part, ""));
+        let operations = match operations.trim() {
+            "" => None,
+            text => Some(f64::from(percent(text)?)),
+        };
+        let size = match (size.trim(), in_bytes) {
+            ("", false) => None,
+            ("", true) => return Err(wrong(format!("\"{}\"", value::shorten(part)), VALID)),
+            (text, true) => Some(value::bounded(text, 1024, 1, 1 << 50)? as f64),
+            (text, false) => Some(f64::from(percent(text.trim_end_matches('%'))?)),
+        };
+        pairs.push((operations, size));
+    }
+    if pairs.len() > MOST || text.is_empty() {
+        return Err(wrong(
+            format!("{} parts", pairs.len()),
+            format!("1 to {MOST}"),
+        ));
+    }
+    let operations = shares(
+        pairs.iter().map(|(operations, _)| *operations),
+        "operations",
+    )?;
+    let sizes: Vec<f64> = match in_bytes {
+        true => pairs.iter().map(|(_, size)| size.unwrap_or(0.0)).collect(),
+        false => shares(pairs.iter().map(|(_, size)| *size), "sizes")?,
+    };
+    let part = |(operations, size): (f64, f64)| Part {
+        operations: operations / 100.0,
+        extent: match in_bytes {
+            true => Extent::Bytes(size as u64),
+            false => Extent::Share(size / 100.0),
+        },
+    };
+    Ok(operations.into_iter().zip(sizes).map(part).collect())
+}
+
+/// Shares in percent; those that are not stated are equal parts of the rest.
+fn shares(
+    stated: impl Iterator<Item = Option<f64>> + Clone,
+    what: &str,
+) -> Result<Vec<f64>, Wrong> {
+    let sum: f64 = stated.clone().flatten().sum();
+    let open = stated.clone().filter(Option::is_none).count();
+    if sum > 100.0 || (open == 0 && sum < 100.0) {
+        return Err(wrong(format!("{what} add up to {sum} %"), "100 %"));
+    }
+    let rest = (100.0 - sum) / open.max(1) as f64;
+    Ok(stated.map(|share| share.unwrap_or(rest)).collect())
 }
 
 /// Percentiles, separated by `:`.

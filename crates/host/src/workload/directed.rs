@@ -234,7 +234,7 @@ impl Sizes {
 }
 
 /// Where operations go.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
     /// One zone after another, from its start or its write pointer on.
     Sequential,

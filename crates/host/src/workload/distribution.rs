@@ -1,9 +1,11 @@
 //! Where in a range of blocks a random operation goes.
 
+use std::sync::Arc;
+
 use crate::rng::Rng;
 
 /// How random positions are distributed over a range.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
     /// Every position is equally likely.
     #[default]
@@ -35,6 +37,52 @@ pub enum Distribution {
         /// The standard deviation, in percent of the range, above 0.
         deviation: f64,
     },
+    /// Parts of the range, one behind the other, each with its share of the operations; within a
+    /// part every position is equally likely. What lies behind the last gets none.
+    Parts(Arc<[Part]>),
+}
+
+/// A part of a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    /// Its share of the operations, from 0 to 1; those of all parts add up to 1.
+    pub operations: f64,
+    /// How much of the range it is.
+    pub extent: Extent,
+}
+
+/// How much of a range a part is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Extent {
+    /// A share, from 0 to 1.
+    Share(f64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+impl Distribution {
+    /// The same over a range of so many bytes: parts in bytes become shares.
+    #[must_use]
+    pub fn over(&self, bytes: u64) -> Self {
+        let Self::Parts(parts) = self else {
+            return self.clone();
+        };
+        let part = |part: &Part| Part {
+            extent: Extent::Share(part.extent.of(bytes)),
+            ..*part
+        };
+        Self::Parts(parts.iter().map(part).collect())
+    }
+}
+
+impl Extent {
+    /// The share that it is of so many bytes.
+    fn of(self, bytes: u64) -> f64 {
+        match self {
+            Self::Share(share) => share,
+            Self::Bytes(own) => own as f64 / bytes.max(1) as f64,
+        }
+    }
 }
 
 /// 2^64 divided by the golden ratio, made odd: steps of it scatter evenly.
@@ -68,14 +116,16 @@ enum Kind {
     Normal {
         deviation: f64,
     },
+    /// Up to which share of the operations, and up to which position, each part goes.
+    Parts(Box<[(f64, u64)]>),
 }
 
 impl Positions {
     /// Positions from 0 to `n - 1`; `n` is at least 1.
     #[must_use]
-    pub fn new(distribution: Distribution, n: u64) -> Self {
+    pub fn new(distribution: &Distribution, n: u64) -> Self {
         let n = n.max(1);
-        let kind = match distribution {
+        let kind = match *distribution {
             Distribution::Uniform => Kind::Uniform,
             Distribution::Zipf { theta } => Kind::Zipf(Zipf::new(theta, n)),
             Distribution::Pareto { h } => Kind::Pareto {
@@ -89,6 +139,15 @@ impl Positions {
             Distribution::Normal { deviation } => Kind::Normal {
                 deviation: deviation / 100.0 * n as f64,
             },
+            Distribution::Parts(ref parts) => {
+                let mut ends = (0.0, 0.0);
+                let end = |part: &Part| {
+                    ends.0 += part.operations;
+                    ends.1 += part.extent.of(n);
+                    (ends.0, ((ends.1 * n as f64).round() as u64).clamp(1, n))
+                };
+                Kind::Parts(parts.iter().map(end).collect())
+            }
         };
         let step = step_for(n);
         Self { n, step, kind }
@@ -113,6 +172,16 @@ impl Positions {
                 self.scatter(rank)
             }
             Kind::Normal { deviation } => self.normal(*deviation, rng),
+            Kind::Parts(ends) => {
+                let drawn = rng.unit();
+                let part = ends.iter().position(|(share, _)| drawn < *share);
+                let part = part.unwrap_or(ends.len().saturating_sub(1));
+                let end = ends.get(part).map_or(self.n, |(_, end)| *end);
+                let start = part.checked_sub(1).map_or(0, |before| ends[before].1);
+                // A part may be less than a position.
+                let start = start.min(end - 1);
+                start + rng.below(end - start)
+            }
         }
     }
 
@@ -253,7 +322,7 @@ mod tests {
     use super::*;
 
     fn counts(distribution: Distribution, n: u64, draws: u32) -> Vec<u32> {
-        let positions = Positions::new(distribution, n);
+        let positions = Positions::new(&distribution, n);
         let mut rng = Rng::new(3, 0);
         let mut counts = vec![0; n as usize];
         for _ in 0..draws {
@@ -322,7 +391,7 @@ mod tests {
                 },
                 Distribution::Normal { deviation: 40.0 },
             ] {
-                let counts = counts(distribution, n, 20_000);
+                let counts = counts(distribution.clone(), n, 20_000);
                 assert!(counts.iter().all(|&c| c > 0), "{distribution:?} over {n}");
             }
         }
@@ -331,10 +400,36 @@ mod tests {
     #[test]
     fn scattering_loses_no_position() {
         for n in [1, 2, 10, 97, 1_024] {
-            let positions = Positions::new(Distribution::Uniform, n);
+            let positions = Positions::new(&Distribution::Uniform, n);
             let mut seen: Vec<u64> = (0..n).map(|rank| positions.scatter(rank)).collect();
             seen.sort_unstable();
             assert_eq!(seen, (0..n).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn parts_get_their_shares_and_nothing_else_does() {
+        let part = |operations, extent| Part { operations, extent };
+        let shares = [(0.5, 0.05), (0.3, 0.15), (0.2, 0.8)];
+        let of = |of_extent: &dyn Fn(f64) -> Extent| {
+            let parts = shares
+                .iter()
+                .map(|(ops, size)| part(*ops, of_extent(*size)));
+            Distribution::Parts(parts.collect())
+        };
+        let by_share = of(&Extent::Share);
+        let by_bytes = of(&|size| Extent::Bytes((size * 4_096_000.0) as u64)).over(4_096_000);
+        for distribution in [by_share, by_bytes] {
+            let counts = counts(distribution, 1_000, 200_000);
+            for (range, share) in [(0..50, 0.5), (50..200, 0.3), (200..1_000, 0.2)] {
+                let got = f64::from(counts[range].iter().sum::<u32>()) / 200_000.0;
+                assert!((got - share).abs() < 0.01, "{got} of {share}");
+            }
+        }
+        // Half of a range, and the rest gets nothing; parts of less than a position are one.
+        let half = Distribution::Parts([part(1.0, Extent::Bytes(500))].into()).over(1_000);
+        assert!(counts(half, 10, 1_000)[5..].iter().all(|count| *count == 0));
+        let thin = [part(0.5, Extent::Share(0.0)), part(0.5, Extent::Share(1.0))];
+        assert_eq!(counts(Distribution::Parts(thin.into()), 1, 10), [10]);
     }
 }

@@ -13,7 +13,7 @@ use zonelab_host::workload::replay::{Action, Operation, Trace};
 use super::support::tiny_info;
 
 fn read(text: &str) -> Result<Trace, String> {
-    read_trace("t", text.as_bytes(), false).map_err(|problem| problem.to_string())
+    read_trace("t", text.as_bytes(), false, None).map_err(|problem| problem.to_string())
 }
 
 fn refused(text: &str) -> String {
@@ -76,7 +76,8 @@ fn lines_of_logs_are_refused_with_their_numbers() {
             "fio version 1 iolog\n",
             "\"fio version 1 iolog\" is not supported",
         ),
-        ("\u{7}tae0000", "a binary trace of blktrace"),
+        ("\u{7}tae0000", "event 1: the file ends within an event"),
+        ("\u{1f}\u{1}", "\"\\u{1f}\\u{1}\" begins no trace"),
         ("hello\n", "\"hello\" begins no trace"),
         (
             "fio version 3 iolog\n0 a add\n",
@@ -88,7 +89,7 @@ fn lines_of_logs_are_refused_with_their_numbers() {
     let endless = "x".repeat(10_000);
     assert!(refused(&endless).contains("a line of more than 4096 bytes"));
     let two_files = format!("{head}1 b add\n1 a read 0 512\n2 b read 512 512\n");
-    let joined = read_trace("t", two_files.as_bytes(), true).unwrap();
+    let joined = read_trace("t", two_files.as_bytes(), true, None).unwrap();
     assert_eq!(joined.len(), 2);
 }
 
@@ -181,7 +182,7 @@ proptest! {
             trace.push(operation(at, action, offset, bytes), number).unwrap();
         }
         let text = to_iolog(&trace, "a device");
-        let back = read_trace("t", text.as_bytes(), false).unwrap();
+        let back = read_trace("t", text.as_bytes(), false, None).unwrap();
         prop_assert_eq!(back.iter().collect::<Vec<_>>(), trace.iter().collect::<Vec<_>>());
         prop_assert_eq!(back.fingerprint() == trace.fingerprint(), true);
         let sectors = trace.iter().map(|op| Operation {
@@ -209,7 +210,7 @@ proptest! {
         for op in &mut expected {
             op.at = op.at.saturating_sub(first);
         }
-        let back = read_trace("t", text.as_bytes(), false).unwrap();
+        let back = read_trace("t", text.as_bytes(), false, None).unwrap();
         prop_assert_eq!(back.iter().collect::<Vec<_>>(), expected);
     }
 }
@@ -245,12 +246,12 @@ fn what_does_not_fit_the_device_is_refused_at_its_line() {
         (
             "",
             "0 a read 2097152 4096\n",
-            "lie outside of the zones of the job",
+            "lie outside of what the job works on",
         ),
         (
             "offset=1z",
             "0 a read 0 4096\n",
-            "lie outside of the zones of the job",
+            "lie outside of what the job works on",
         ),
         (
             "",

@@ -20,7 +20,7 @@ const OF_ZONES: [(&str, &str); 5] = [
     ("reset", "rw=trim deallocates blocks"),
 ];
 
-impl Planner {
+impl Planner<'_> {
     /// Whether a job works on blocks, not on zones.
     ///
     /// # Errors
@@ -69,9 +69,9 @@ impl Planner {
                 return wrong(name, "is for zones, on which this job does not work", valid);
             }
         }
-        if !options.replay.read_iolog.is_empty() {
-            let what = "is not supported on blocks without zones";
-            return wrong("read_iolog", what, "a zoned namespace, with zonemode=zbd");
+        if !options.replay.read_iolog.is_empty() && !self.device.is_conventional {
+            let what = "is replayed on the zones of a zoned namespace";
+            return wrong("read_iolog", what, "zonemode=zbd, or leave zonemode out");
         }
         if options.verify.is_some() || options.verify_pattern.is_some() {
             self.check_verified_blocks(section)?;

@@ -11,7 +11,7 @@ use super::Planner;
 use crate::workload::Stop;
 use crate::workload::directed::Direction;
 
-impl Planner {
+impl Planner<'_> {
     /// How long a job runs at most, in nanoseconds.
     ///
     /// # Errors

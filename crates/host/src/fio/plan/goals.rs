@@ -8,7 +8,7 @@ use crate::fio::file::Section;
 use crate::workload::directed::Direction;
 use crate::workload::latency::{LatencyGoals, LatencyTarget};
 
-impl Planner {
+impl Planner<'_> {
     /// The latencies that a job may have.
     ///
     /// # Errors

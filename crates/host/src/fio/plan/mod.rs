@@ -190,6 +190,7 @@ impl JobFile {
                 in_virtual_time: Vec::new(),
             },
             errors: Vec::new(),
+            refused: Vec::new(),
             group: 0,
             in_group: 0,
             seed,
@@ -230,6 +231,15 @@ struct Device {
 }
 
 impl Device {
+    /// The blocks that a job works on.
+    fn within(&self, work: &DirectedWork) -> Range<u64> {
+        let size = self.zoned.zone_size_lbas;
+        match &work.blocks {
+            Some(range) => range.first..range.first + range.lbas,
+            None => u64::from(work.zones.start) * size..u64::from(work.zones.end) * size,
+        }
+    }
+
     fn zone_bytes(&self) -> u64 {
         self.zoned.zone_size_lbas * self.lba_bytes
     }
@@ -250,17 +260,19 @@ impl Device {
     }
 }
 
-struct Planner {
+struct Planner<'a> {
     device: Device,
     plan: Plan,
     errors: Vec<Problem>,
+    /// Names of jobs that cannot be run, which is said of them: others may wait for them.
+    refused: Vec<&'a str>,
     group: u32,
     in_group: u32,
     seed: u64,
 }
 
-impl Planner {
-    fn section(&mut self, index: usize, section: &Section) {
+impl<'a> Planner<'a> {
+    fn section(&mut self, index: usize, section: &'a Section) {
         let options = &section.options;
         if self.in_group > 0 && (options.stonewall || options.new_group) {
             self.group += 1;
@@ -277,13 +289,13 @@ impl Planner {
         if self.plan.jobs.len() + options.numjobs as usize > MAX_THREADS {
             let origin = options.place(&["numjobs"], &section.origin);
             let what = format!("more than {MAX_THREADS} threads in all");
-            self.errors.push(origin.problem("numjobs", what, ""));
+            self.refuse(section, origin.problem("numjobs", what, ""));
             return;
         }
         let waits_for = match self.waits_for(section) {
             Ok(waits_for) => waits_for,
             Err(problem) => {
-                self.errors.push(problem);
+                self.refuse(section, problem);
                 return;
             }
         };
@@ -309,10 +321,18 @@ impl Planner {
                 }),
                 Err(problem) => {
                     // The other threads would say the same, or nearly.
-                    self.errors.push(problem);
+                    self.refuse(section, problem);
                     return;
                 }
             }
+        }
+    }
+
+    /// Says why a job cannot be run; of an option that several jobs have from one place, once.
+    fn refuse(&mut self, section: &'a Section, problem: Problem) {
+        self.refused.push(&section.name);
+        if !self.errors.contains(&problem) {
+            self.errors.push(problem);
         }
     }
 
@@ -331,6 +351,9 @@ impl Planner {
         }
         let of_name = || self.plan.jobs.iter().filter(|job| job.name == *name);
         let (Some(first), Some(last)) = (of_name().next(), of_name().next_back()) else {
+            if self.refused.contains(&name.as_str()) {
+                return Ok(0..0);
+            }
             let what = format!("no job before this one has the name {name}");
             return wrong(what, "the name of an earlier job");
         };
@@ -395,8 +418,14 @@ impl Planner {
         self.check_depth(section, thread);
         self.check_latencies(section, thread);
         let pattern = if options.rw.random {
+            let lbas = match &blocks {
+                Some(range) => range.lbas,
+                None => zones_count * self.device.zoned.zone_size_lbas,
+            };
             Pattern::Random {
-                distribution: options.random_distribution,
+                distribution: options
+                    .random_distribution
+                    .over(lbas * self.device.lba_bytes),
                 percent: options.percentage_random,
                 in_a_row: options.rw.in_a_row,
                 is_identical: options.is_identical,

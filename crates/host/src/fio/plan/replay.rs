@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zonelab_config::{Place, Problem};
 
 use super::super::file::Section;
+use super::super::value::shorten;
 use super::{Device, Planner};
 use crate::workload::directed::{DirectedWork, Direction, Flow, Sizes};
 use crate::workload::record::TraceRecording;
@@ -13,13 +14,13 @@ use crate::workload::replay::{Action, Operation, Replay, Trace};
 /// A write pointer that nobody knows before the run.
 const UNKNOWN: u64 = u64::MAX;
 
-impl Planner {
+impl Planner<'_> {
     /// Makes a thread of a job with `read_iolog` replay its trace.
     ///
     /// # Errors
     /// The trace was not read, or has an operation that does not fit: its line.
     pub(super) fn replay(
-        &self,
+        &mut self,
         section: &Section,
         thread: u32,
         work: &mut DirectedWork,
@@ -35,6 +36,18 @@ impl Planner {
             let what = "the trace has not been read";
             return Err(origin.problem("read_iolog", what, "traces are files beside job files"));
         };
+        let back = trace.out_of_order();
+        if thread == 0 && back > 0 {
+            let origin = options.place(&["read_iolog"], &section.origin);
+            let what = format!(
+                "{back} operations of {} have times before those of the ones in front of them: they \
+                 come with these",
+                shorten(&trace.file)
+            );
+            self.plan
+                .warnings
+                .push(origin.problem("read_iolog", what, ""));
+        }
         let device = &self.device;
         let lbas = |bytes: u64| {
             u32::try_from(bytes / device.lba_bytes)
@@ -47,6 +60,10 @@ impl Planner {
             skips: replaying.skip,
             scale: replaying.scale,
             align_bytes: replaying.align,
+            wrap: replaying.wraps.then(|| {
+                let within = device.within(work);
+                (within.start, within.end - within.start)
+            }),
             moves_writes: replaying.moves_writes,
             lba_bytes: device.lba_bytes,
             max_lbas: lbas(device.max_transfer),
@@ -141,6 +158,10 @@ impl<'a> Checker<'a> {
         if operation.action == Action::Sync {
             return Ok(());
         }
+        if operation.action == Action::ResetAll && self.work.blocks.is_some() {
+            let what = "a reset of all zones, and there are none";
+            return Err((what.to_owned(), "replay_skip=trim leaves it out".to_owned()));
+        }
         if operation.action == Action::ResetAll {
             self.pointers.fill(0);
             return Ok(());
@@ -153,13 +174,28 @@ impl<'a> Checker<'a> {
         let size = self.device.zoned.zone_size_lbas;
         let capacity = self.device.zoned.zone_capacity_lbas;
         let zones = &self.work.zones;
-        let within = u64::from(zones.start) * size..u64::from(zones.end) * size;
+        let within = self.device.within(self.work);
         let end = lba.saturating_add(lbas);
         if lba < within.start || lba >= within.end || end > within.end {
-            let what = format!("{bytes} bytes at {offset} lie outside of the zones of the job");
+            let what = format!("{bytes} bytes at {offset} lie outside of what the job works on");
             let (from, to) = (within.start * block, within.end * block);
-            let valid = format!("bytes {from} to {to}; replay_scale divides offsets");
+            let valid = format!(
+                "bytes {from} to {to}; replay_wrap=1 folds offsets into them, replay_scale divides \
+                 them"
+            );
             return Err((what, valid));
+        }
+        if self.work.blocks.is_some() {
+            return match operation.action {
+                Action::Append | Action::Finish => {
+                    let what = "a zone append or finish, and there are no zones";
+                    Err((
+                        what.to_owned(),
+                        "reads, writes, trims and flushes".to_owned(),
+                    ))
+                }
+                _ => Ok(()),
+            };
         }
         // Fits: the zones of the job.
         let zone = (lba / size) as u32;

@@ -12,7 +12,7 @@ use crate::softfinish::SoftFinish;
 use crate::workload::directed::{Direction, EarlyReset, Flow, Sizes, WriteStyle};
 use crate::workload::record::{DirectionRecording, Recording};
 
-impl Planner {
+impl Planner<'_> {
     /// When zones are reset before they are full.
     pub(super) fn early_reset(&self, section: &Section, zones: u64) -> Option<EarlyReset> {
         let options = &section.options;

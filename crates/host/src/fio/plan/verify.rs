@@ -10,7 +10,7 @@ use crate::workload::Stop;
 use crate::workload::blocks::BlockRange;
 use crate::workload::directed::{DirectedWork, Direction, Pattern, WriteStyle};
 
-impl Planner {
+impl Planner<'_> {
     /// How the blocks of a job are verified, if they are. One that only verifies
     /// becomes a job that reads (`work`), to the end of what is written (`stop`).
     pub(super) fn verify(

@@ -1,5 +1,6 @@
 //! Options of replays.
 
+use super::table::Columns;
 use crate::fio::setting::{number, unknown};
 use crate::fio::value::{self, Wrong, wrong};
 use crate::workload::replay::Skips;
@@ -17,6 +18,10 @@ pub(in crate::fio) struct ReplayOptions {
     pub(in crate::fio) skip: Skips,
     /// `replay_redirect` is given: traces of several devices go to one.
     pub(in crate::fio) joins_devices: bool,
+    /// Columns of a table without a header.
+    pub(in crate::fio) columns: Option<Columns>,
+    /// Places are folded into those of the job.
+    pub(in crate::fio) wraps: bool,
     /// `replay_zones=append`.
     pub(in crate::fio) moves_writes: bool,
 }
@@ -32,6 +37,8 @@ impl Default for ReplayOptions {
             scale: 1,
             skip: Skips::default(),
             joins_devices: false,
+            columns: None,
+            wraps: false,
             moves_writes: false,
         }
     }
@@ -71,6 +78,8 @@ impl ReplayOptions {
                 self.joins_devices = true;
                 Ok(())
             }
+            "replay_columns" => Columns::stated(text).map(|columns| self.columns = Some(columns)),
+            "replay_wrap" => value::switch(Some(text)).map(|on| self.wraps = on),
             "replay_zones" => match text {
                 "strict" | "append" => {
                     self.moves_writes = text == "append";

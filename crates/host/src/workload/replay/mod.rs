@@ -24,6 +24,9 @@ pub struct Replay {
     /// Then rounded down to multiples of it, a power of two, and lengths up to
     /// whole logical blocks; 0: both are taken as they are.
     pub align_bytes: u64,
+    /// Blocks into which places are folded, from which on, and how many they are; `None`: places
+    /// are as they are. An operation that would end behind them is moved to their end.
+    pub wrap: Option<(u64, u64)>,
     /// A write that does not lie at its zone's write pointer goes there.
     /// Otherwise it is issued as it is, and the device refuses it.
     pub moves_writes: bool,
@@ -107,7 +110,14 @@ impl Replay {
         {
             return None;
         }
-        Some((offset / lba, operation.bytes.div_ceil(lba)))
+        let (at, lbas) = (offset / lba, operation.bytes.div_ceil(lba));
+        match self.wrap {
+            Some((first, all)) if all > 0 => {
+                let lbas = lbas.min(all);
+                Some((first + (at % all).min(all - lbas), lbas))
+            }
+            _ => Some((at, lbas)),
+        }
     }
 
     /// When an operation is due, from the start on.

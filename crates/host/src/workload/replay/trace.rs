@@ -72,6 +72,8 @@ pub struct Trace {
     jumps: Vec<(usize, u64)>,
     last_line: u64,
     last_at: Nanos,
+    /// Operations that are said to come before the one in front of them.
+    out_of_order: u64,
 }
 
 /// Why an operation has no place in a trace.
@@ -120,6 +122,7 @@ impl Trace {
             self.jumps.push((self.records.len(), lines));
         }
         self.last_line = self.last_line.max(line);
+        self.out_of_order += u64::from(operation.at < self.last_at);
         self.last_at = self.last_at.max(operation.at);
         self.records.push(Record {
             at_ns: self.last_at.0,
@@ -129,6 +132,12 @@ impl Trace {
                 | (operation.action as u64) << ACTION_SHIFT,
         });
         Ok(())
+    }
+
+    /// Operations that were said to come before the one in front of them, and come with it.
+    #[must_use]
+    pub const fn out_of_order(&self) -> u64 {
+        self.out_of_order
     }
 
     /// Forgets the operations.

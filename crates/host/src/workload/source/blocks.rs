@@ -66,7 +66,7 @@ impl Blocks {
         let most = range.namespace_lbas - range.first;
         let of_part = range.stride.map(|stride| stride.range_lbas.min(most));
         let drawn_lbas = of_part.unwrap_or(range.lbas);
-        let distribution = match work.pattern {
+        let distribution = match &work.pattern {
             Pattern::Random { distribution, .. } => Some(distribution),
             Pattern::Sequential => None,
         };
@@ -74,7 +74,7 @@ impl Blocks {
             let blocks = drawn_lbas / sizes(direction)?;
             Some(Positions::new(distribution?, blocks.max(1)))
         });
-        let has_map = range.has_map && distribution == Some(Distribution::Uniform);
+        let has_map = range.has_map && distribution == Some(&Distribution::Uniform);
         Self {
             range,
             table,

@@ -157,8 +157,15 @@ impl Source {
         let Work::Directed(work) = &spec.work else {
             return None;
         };
+        let range = work.blocks?;
+        if let Some(replay) = &work.replay {
+            let zoned = as_one_zone(range.namespace_lbas);
+            let (table, id) = shared.clone().unwrap_or_else(|| (empty(zoned), 0));
+            let replay = Replaying::new(replay.clone(), work, zoned, table, id);
+            return Some(Self::Replay(Box::new(replay)));
+        }
         let table = shared.as_ref().map(|(table, _)| table.clone());
-        let blocks = Blocks::new(work.as_ref().clone(), work.blocks?, table);
+        let blocks = Blocks::new(work.as_ref().clone(), range, table);
         Some(Self::Blocks(Box::new(blocks)))
     }
 
@@ -425,6 +432,7 @@ impl Source {
     pub(crate) fn trim(&self) -> Option<(u64, u32)> {
         match self {
             Self::Blocks(blocks) => Some(blocks.trim()),
+            Self::Replay(replay) => replay.trim_of_blocks(),
             _ => None,
         }
     }
@@ -477,6 +485,20 @@ fn send(slba: Lba, kind: OpKind) -> Op {
         slba,
         action,
         select_all: false,
+    }
+}
+
+/// Blocks without write pointers as if all of them were one zone.
+const fn as_one_zone(lbas: u64) -> ZonedInfo {
+    ZonedInfo {
+        zones: 1,
+        zone_size_lbas: lbas,
+        zone_capacity_lbas: lbas,
+        max_active: None,
+        max_open: None,
+        read_across_zones: true,
+        descriptor_extension_bytes: 0,
+        zrwa: None,
     }
 }
 

@@ -41,6 +41,10 @@ pub(crate) struct Replaying {
     open_limit: Option<u32>,
     table: SharedZones,
     id: JobId,
+    /// It works on blocks without write pointers: nothing of zones matters.
+    is_on_blocks: bool,
+    /// The blocks of the last trim of these.
+    trim: (u64, u32),
     index: usize,
     /// When this pass began.
     began: Option<Nanos>,
@@ -69,6 +73,8 @@ impl Replaying {
             open_limit: work.open_limit,
             table,
             id,
+            is_on_blocks: work.blocks.is_some(),
+            trim: (0, 0),
             index: 0,
             began: None,
             has_issued: false,
@@ -86,6 +92,15 @@ impl Replaying {
                     None => continue,
                 }
             };
+            if self.is_on_blocks {
+                let Some(offer) = self.on_blocks(rest) else {
+                    continue;
+                };
+                if let Offer::Issue(step) = &offer {
+                    self.issued(rest, step, now);
+                }
+                return offer;
+            }
             // What is seen of the zones holds until it has been acted on: jobs of
             // other threads have the table too.
             let shared = self.table.clone();
@@ -187,6 +202,42 @@ impl Replaying {
             lbas: left,
             ..rest
         });
+    }
+
+    /// The next command of an operation on blocks: it is issued as it is, in as many commands as
+    /// it takes.
+    fn on_blocks(&mut self, rest: Rest) -> Option<Offer> {
+        let most = match rest.action {
+            Action::Trim => u64::from(u32::MAX),
+            _ => u64::from(self.replay.max_lbas),
+        };
+        let lbas = rest.lbas.min(most);
+        // Fits: at most what one command moves, or a range of Dataset Management has.
+        let (slba, nlb) = (Lba(rest.lba), lbas as u32);
+        let (op, kind, direction) = match rest.action {
+            Action::Read => (Op::Read { slba, nlb }, OpKind::Read, Direction::Read),
+            Action::Write => (Op::Write { slba, nlb }, OpKind::Write, Direction::Write),
+            Action::Trim => {
+                self.trim = (rest.lba, nlb);
+                (Op::Deallocate { ranges: 1 }, OpKind::Reset, Direction::Trim)
+            }
+            Action::Sync => return Some(self.sync()),
+            // The planner has refused what needs zones.
+            Action::Append | Action::ResetAll | Action::Finish => {
+                self.rest = None;
+                return None;
+            }
+        };
+        self.advance(rest, lbas);
+        Some(measured(op, kind, direction, lbas, UNTRACKED))
+    }
+
+    /// First block, and number of blocks, of the last trim on blocks.
+    pub(super) const fn trim_of_blocks(&self) -> Option<(u64, u32)> {
+        match self.is_on_blocks {
+            true => Some(self.trim),
+            false => None,
+        }
     }
 
     fn read(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {

@@ -70,7 +70,7 @@ impl Targets {
         };
         let positions = [Direction::Read, Direction::Write].map(|direction| {
             let flow = work.flow(direction)?;
-            let Pattern::Random { distribution, .. } = work.pattern else {
+            let Pattern::Random { distribution, .. } = &work.pattern else {
                 return None;
             };
             let per_zone = (zoned.zone_capacity_lbas / u64::from(flow.sizes.min.max(1))).max(1);

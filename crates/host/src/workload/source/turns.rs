@@ -152,7 +152,7 @@ impl SharedTurns {
             Pattern::Sequential => None,
             // Zones are drawn, not blocks: all alike.
             Pattern::Random { .. } => Some(Positions::new(
-                Distribution::Uniform,
+                &Distribution::Uniform,
                 work.zones.len() as u64,
             )),
         };
