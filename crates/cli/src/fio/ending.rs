@@ -182,6 +182,7 @@ fn tell_verified(job: &str, verified: &Verified) {
         bytes,
         missing_bytes,
         untried_bytes,
+        unwritten_bytes,
         wrong,
         ..
     } = verified;
@@ -192,6 +193,12 @@ fn tell_verified(job: &str, verified: &Verified) {
         );
     }
     let all = bytes + missing_bytes + untried_bytes;
+    if *unwritten_bytes > 0 {
+        tell!(
+            "zonelab: warning: job {job}: verify: {bytes} bytes were compared; {unwritten_bytes} more \
+             of its zones hold nothing, and nobody said how much was written (io_size does)"
+        );
+    }
     if *untried_bytes > 0 {
         tell!(
             "zonelab: job {job}: verify: {untried_bytes} of {all} bytes were not looked at, since \

@@ -266,7 +266,10 @@ fn put_zones(path: &Path, zones: &[ReportedZone]) -> Result<(), Failure> {
     let mut text = String::from("zone,state,written_lbas\n");
     for (index, zone) in zones.iter().enumerate() {
         let state = state_name(zone.state);
-        text += &format!("{index},{state},{}\n", zone.written_lbas);
+        let lbas = zone
+            .known_lbas()
+            .map_or_else(String::new, |lbas| lbas.to_string());
+        text += &format!("{index},{state},{lbas}\n");
     }
     output::replace(path, text.as_bytes()).map_err(Failure::environment)?;
     tell!("zonelab: zones: {}", path.display());
@@ -282,7 +285,10 @@ fn warn(warnings: &[Problem]) {
 /// The drive to run on: the command line's, or else the job file's.
 fn device(args: &Args, input: &Input) -> Result<String, Failure> {
     match &args.device {
-        Some(device) => Ok(device.clone()),
+        Some(device) => {
+            tell_other_names(device, &input.file);
+            Ok(device.clone())
+        }
         None => named_device(&input.file)?.ok_or_else(|| {
             Failure::usage(format!(
                 "{}: on which drive? --device PROFILE, for example --device confznspp \
@@ -291,6 +297,22 @@ fn device(args: &Args, input: &Input) -> Result<String, Failure> {
                 input.name
             ))
         }),
+    }
+}
+
+/// Says which drives of zonelab jobs name that are not the one that the command line names: names
+/// of other machines' devices stand in most job files.
+fn tell_other_names(device: &str, file: &JobFile) {
+    for section in &file.sections {
+        let Some(fio::Target::Profile(name)) = section.target() else {
+            continue;
+        };
+        let is_ours = name.contains("://") || zonelab_ssd::profile::builtin_text(&name).is_some();
+        if is_ours && name != device {
+            let place = section.target_origin();
+            let what = format!("{name} is not used: --device names {device}");
+            tell!("zonelab: warning: {}", place.problem("filename", what, ""));
+        }
     }
 }
 

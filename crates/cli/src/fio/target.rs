@@ -263,13 +263,7 @@ impl EmulatedTarget {
             Way::Pcie => fio::run_over_pcie(plan, config, &settings),
         };
         let run = run.map_err(unfit)?;
-        let zones = match (&run.snapshot, self.reports_zones) {
-            (Some(bytes), true) => {
-                let mine = config.zones_of(self.nsid).unwrap_or_default();
-                Some(device::saved_zones(config, mine, bytes).map_err(unfit)?)
-            }
-            _ => None,
-        };
+        let zones = self.reports_zones.then(|| run.zones.clone());
         Ok(Ran {
             run,
             empty,
@@ -299,7 +293,7 @@ fn settings(
         full_zones: full.map(|text| zone_range(text, zones)).transpose()?,
         conditions: conditions.conditions.clone(),
         trace: args.trace.is_some().then(|| args.window.0.limits()),
-        saves: args.snapshot.is_some() || args.zone_report.is_some(),
+        saves: args.snapshot.is_some(),
         interrupt: Arc::new(AtomicBool::new(false)),
     })
 }

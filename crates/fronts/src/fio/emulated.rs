@@ -6,9 +6,9 @@ use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_lab::device::Owner;
 use zonelab_lab::device::Site;
-use zonelab_lab::device::declare;
 use zonelab_lab::device::{InRealTime, InVirtualTime};
 use zonelab_lab::device::{OverPcie, endpoint_of};
+use zonelab_lab::device::{declare, zones_of};
 use zonelab_lab::trace::PointTrace;
 use zonelab_sim::{Emulated, HostCosts, SharedDrive};
 use zonelab_ssd::account::Totals;
@@ -145,6 +145,10 @@ fn on_emulated<O: Owner, S: Site>(
         trace,
         snapshot,
         drive: Some(Box::new(drive)),
+        zones: match zoned {
+            Some(_) => device.with_drive(|drive| zones_of(drive, mine)),
+            None => Vec::new(),
+        },
         ..run
     })
 }

@@ -208,6 +208,7 @@ struct Verify {
     bytes: u64,
     missing_bytes: u64,
     untried_bytes: u64,
+    unwritten_bytes: u64,
     wrong: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<String>,
@@ -436,6 +437,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
                 bytes: of.bytes,
                 missing_bytes: of.missing_bytes,
                 untried_bytes: of.untried_bytes,
+                unwritten_bytes: of.unwritten_bytes,
                 wrong: of.wrong,
                 first_wrong: of.first_wrong.as_ref().map(ToString::to_string),
             }),

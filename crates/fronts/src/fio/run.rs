@@ -16,7 +16,7 @@ use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal}
 use zonelab_lab::conditions::Conditions;
 pub use zonelab_lab::device::threads::ThreadResult;
 use zonelab_lab::device::threads::{self, Program, Task};
-use zonelab_lab::device::{QueueOf, Site, Watched, processors};
+use zonelab_lab::device::{QueueOf, ReportedZone, Site, Watched, processors};
 use zonelab_lab::owed;
 use zonelab_lab::run::queue_names;
 use zonelab_lab::trace::PointTrace;
@@ -73,6 +73,8 @@ pub struct FioRun {
     pub snapshot: Option<Vec<u8>>,
     /// What the drive did; `None`: it does not tell.
     pub drive: Option<Box<DriveWork>>,
+    /// The zones of an emulated drive at the end; empty: it has none.
+    pub zones: Vec<ReportedZone>,
 }
 
 /// What a drive did for jobs.
@@ -251,6 +253,7 @@ impl<'a, S: Site> Runner<'a, S> {
             trace: None,
             snapshot: None,
             drive: None,
+            zones: Vec::new(),
         }
     }
 

@@ -128,6 +128,9 @@ pub struct Verify {
     /// Bytes that a job which only reads finds if nothing of them is lost; `None`: that is
     /// not known.
     pub expected_bytes: Option<u64>,
+    /// Bytes that the zones of a job which only reads can hold; `None`: it works on others, or
+    /// reads at random.
+    pub whole_bytes: Option<u64>,
 }
 
 impl Verify {
@@ -144,6 +147,7 @@ impl Verify {
             passes: 1,
             thread: 0,
             expected_bytes: None,
+            whole_bytes: None,
         }
     }
 

@@ -43,4 +43,4 @@ pub use site::{InRealTime, InVirtualTime, QueueOf, Site};
 pub use threads::{NoPart, Part};
 pub use watch::Watched;
 pub use zone_text::{state_name, zone_count_line, zone_line, zone_type_name};
-pub use zones::{ReportedZone, declare, report_zones, runs_of, saved_zones, table_of, zones_of};
+pub use zones::{ReportedZone, declare, report_zones, runs_of, table_of, zones_of};

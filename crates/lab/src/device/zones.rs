@@ -11,8 +11,7 @@ use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_host::{Job, NextWake};
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ReportFilter, ReportHeader, ZoneDescriptor, ZoneState};
-use zonelab_ssd::config::{DataStore, DriveConfig};
-use zonelab_ssd::{Drive, snapshot};
+use zonelab_ssd::Drive;
 
 use super::alone::run_alone;
 use super::site::Site;
@@ -31,6 +30,14 @@ pub struct ReportedZone {
 }
 
 impl ReportedZone {
+    /// Logical blocks that are written, as far as that is known: of a zone that can be read no
+    /// more, or written no more, the drive has no write pointer.
+    #[must_use]
+    pub fn known_lbas(&self) -> Option<u64> {
+        let is_dead = matches!(self.state, ZoneState::READ_ONLY | ZoneState::OFFLINE);
+        (!is_dead).then_some(self.written_lbas)
+    }
+
     fn new(descriptor: &ZoneDescriptor, zoned: ZonedInfo) -> Self {
         let state = descriptor.zs.zs();
         let capacity = zoned.zone_capacity_lbas;
@@ -47,23 +54,6 @@ impl ReportedZone {
             written_lbas,
         }
     }
-}
-
-/// The zones `mine` of a drive, by the state of it that a run has saved.
-///
-/// # Errors
-/// It is not the state of a drive of this configuration: a text that says so.
-pub fn saved_zones(
-    config: &DriveConfig,
-    mine: Range<u32>,
-    snapshot: &[u8],
-) -> Result<Vec<ReportedZone>, String> {
-    let config = DriveConfig {
-        data: DataStore::None,
-        ..config.clone()
-    };
-    let drive = snapshot::restore(&config, snapshot).map_err(|error| error.to_string())?;
-    Ok(zones_of(&drive, mine))
 }
 
 /// The zones `mine` of an emulated drive.

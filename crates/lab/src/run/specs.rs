@@ -272,7 +272,7 @@ fn blocks_spec(
         true => Direction::Write,
         false => Direction::Read,
     };
-    let pattern = match blocks.distribution {
+    let pattern = match blocks.distribution.clone() {
         None => Pattern::Sequential,
         Some(distribution) => Pattern::Random {
             distribution,

@@ -64,6 +64,20 @@ impl Planner<'_> {
             passes = options.loops;
             self.once(section, thread, stop);
         }
+        let mut whole_bytes = None;
+        if !writes && work.blocks.is_none() && work.pattern == Pattern::Sequential {
+            let zones = work.zones.len() as u64;
+            let all = zones * self.device.zoned.zone_capacity_lbas * self.device.lba_bytes;
+            whole_bytes = (!options.time_based).then_some(all);
+            if let (Some(bytes), true) = (
+                stop.bytes.filter(|_| options.io_size.is_some()),
+                options.loops == 1,
+            ) {
+                // Each block once: what is read again is not what is missing.
+                work.repeats = false;
+                expected_bytes = stop.runtime.is_none().then_some(bytes.min(all));
+            }
+        }
         Ok(Some(Box::new(Verify {
             method,
             pattern,
@@ -75,6 +89,7 @@ impl Planner<'_> {
             // Numbers of threads are less than that of all: 4096.
             thread: number as u16,
             expected_bytes,
+            whole_bytes: whole_bytes.filter(|_| expected_bytes.is_none()),
         })))
     }
 

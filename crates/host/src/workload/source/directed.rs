@@ -123,9 +123,9 @@ impl Directed {
         self.table.borrow_mut().job_ended();
     }
 
-    pub(super) const fn by_the_way(&self) -> ByTheWay {
+    pub(super) fn by_the_way(&self) -> ByTheWay {
         ByTheWay {
-            empty: self.targets.empty(),
+            empty: self.targets.empty(&self.work, &self.table.borrow()),
             ..self.by_the_way
         }
     }

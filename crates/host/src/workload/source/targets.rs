@@ -41,12 +41,12 @@ pub(super) struct Targets {
     /// The pass has gone on from the first zone for that reason.
     goes_on: bool,
     early: Option<Early>,
-    /// Zones that reads left out since nothing is written there.
+    /// Zones that reads in order left out since nothing is written there.
     empty: u64,
     /// Reads in order are in their first pass.
     is_first_pass: bool,
-    /// Zones that reads at random drew and left out, a bit each.
-    drawn_empty: Vec<u64>,
+    /// Reads at random drew zones in which nothing is written, and went elsewhere.
+    has_drawn_empty: bool,
 }
 
 /// Resets before zones are full.
@@ -96,14 +96,18 @@ impl Targets {
             empty: 0,
             // Who writes too makes what it reads.
             is_first_pass: work.flow(Direction::Write).is_none(),
-            drawn_empty: Vec::new(),
+            has_drawn_empty: false,
         }
     }
 
     /// Zones that reads left out since nothing is written there: those in order in their first
-    /// pass, and those at random.
-    pub(super) const fn empty(&self) -> u64 {
-        self.empty
+    /// pass; of those at random that would have gone there, all that hold nothing.
+    pub(super) fn empty(&self, work: &DirectedWork, table: &ZoneTable) -> u64 {
+        if !self.has_drawn_empty {
+            return self.empty;
+        }
+        let is_empty = |zone: &u32| table.written(*zone) == 0;
+        work.zones.clone().filter(is_empty).count() as u64
     }
 
     /// Blocks from the start of a zone to `at`.
@@ -167,7 +171,7 @@ impl Targets {
                 return Offer::Exhausted;
             };
             if zone != drawn && self.is_first_pass {
-                self.was_drawn_empty(work, drawn);
+                self.has_drawn_empty = true;
             }
             let blocks = self.readable(work, table, zone) / min;
             let last = (blocks - 1) * min;
@@ -195,17 +199,6 @@ impl Targets {
             Some(zone) => self.issue_read(work, table, zone, 0, lbas, min),
             None => Offer::Exhausted,
         }
-    }
-
-    /// A read at random would have gone to this zone, which has nothing to read.
-    #[cold]
-    fn was_drawn_empty(&mut self, work: &DirectedWork, zone: u32) {
-        let at = (zone - work.zones.start) as usize;
-        self.drawn_empty.resize(work.zones.len().div_ceil(64), 0);
-        let bits = &mut self.drawn_empty[at / 64];
-        let bit = 1 << (at % 64);
-        self.empty += u64::from(*bits & bit == 0);
-        *bits |= bit;
     }
 
     fn readable(&self, work: &DirectedWork, table: &ZoneTable, zone: u32) -> u64 {

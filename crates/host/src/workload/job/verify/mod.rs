@@ -177,6 +177,9 @@ impl Verifying {
         self.verified.missing_bytes = tried.saturating_sub(bytes);
         self.verified.untried_bytes = expected.saturating_sub(tried.max(bytes));
         self.verified.found_nothing = u32::from(bytes == 0);
+        if let (Some(whole), false) = (self.how.whole_bytes, self.has_failed) {
+            self.verified.unwritten_bytes = whole.saturating_sub(bytes);
+        }
         bytes > 0 && bytes >= expected
     }
 

@@ -15,6 +15,9 @@ pub struct Verified {
     pub missing_bytes: u64,
     /// Bytes that nobody tried to read, since the first error ended the job.
     pub untried_bytes: u64,
+    /// Bytes of the zones of jobs that read in order, which nobody said should be there, and that
+    /// hold nothing.
+    pub unwritten_bytes: u64,
     /// Jobs that only read and found nothing to compare.
     pub found_nothing: u32,
     /// Operations whose blocks were not what was written.
@@ -32,6 +35,7 @@ impl Verified {
         self.bytes += other.bytes;
         self.missing_bytes += other.missing_bytes;
         self.untried_bytes += other.untried_bytes;
+        self.unwritten_bytes += other.unwritten_bytes;
         self.found_nothing += other.found_nothing;
         self.wrong += other.wrong;
         if self.first_wrong.is_none() {
