@@ -270,14 +270,14 @@ fn linked(document: &str, text: &str) -> Result<String> {
         let heading = heading(path, anchor)?;
         let link = match path == document {
             true => format!("[{heading}](#{anchor})"),
-            false => format!("[{}, {heading}]({}#{anchor})", name(path), relative(path)),
+            false => format!("[{}]({}#{anchor})", name(path), relative(path)),
         };
         words.push(word.replace(reference, &link));
     }
     Ok(words.join(" "))
 }
 
-/// What a document is called where its section is named: `schedulers`, `decision 11`.
+/// What a document is called where it is linked: `schedulers`, `decision 11`.
 fn name(path: &str) -> String {
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
     let stem = stem.unwrap_or(path);
@@ -497,7 +497,7 @@ mod tests {
         };
         let files: Files = names.into_iter().map(file).collect();
         let text = table(ZN540, &all, &files).unwrap().expect("there are gaps");
-        let tried = "A limit ([schedulers, zinc](../schedulers.md#zinc)), of a\\|b.";
+        let tried = "A limit ([schedulers](../schedulers.md#zinc)), of a\\|b.";
         let expected = format!(
             "| what does not hold | why | what was tried |\n| --- | --- | --- |\n\
              | [C8](../../experiments/C8.toml): 1<br>3<br>[C7a](../../experiments/C7a.toml): 4 | x | {tried} |\n\
