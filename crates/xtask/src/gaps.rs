@@ -282,9 +282,11 @@ fn statements(group: &[&Gap], checks: &Checks) -> String {
 
 /// A number with four significant digits, or more if it is a larger one.
 fn four_digits(value: f64) -> String {
-    let size = value.abs().max(f64::MIN_POSITIVE).log10().floor();
-    // Between -308 and 308; at most eight decimals are shown.
-    let decimals = (3.0 - size).clamp(0.0, 8.0) as usize;
+    let scientific = format!("{value:.3e}");
+    let exponent = scientific.split_once('e').map(|(_, exponent)| exponent);
+    let exponent: i32 = exponent.and_then(|e| e.parse().ok()).unwrap_or_default();
+    // At most eight decimals are shown, and none of a large number.
+    let decimals = usize::try_from((3 - exponent).min(8)).unwrap_or_default();
     format!("{value:.decimals$}")
 }
 
@@ -563,7 +565,7 @@ mod tests {
             (45_820.4, "45820"),
             (0.028_24, "0.02824"),
             (-0.3, "-0.3000"),
-            (0.0, "0.00000000"),
+            (0.0, "0.000"),
         ] {
             assert_eq!(four_digits(value), text);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use zonelab_nvme::Status;
 use zonelab_ssd::zones::table::{
-    Condition, Event, Outcome, Placement, ROWS, Resource, Row, State, outcome,
+    Condition, Event, Outcome, Placement, ROWS, Resource, State, outcome,
 };
 
 /// Every condition.
@@ -213,10 +213,6 @@ state in bold, or the status. – is Invalid Zone State Transition; *stays* is
 success without a change of state.
 ";
 
-const EVERY: &str = "\
-An event in a state that has no row for it ends with Invalid Zone State Transition.
-";
-
 /// Fails if the page differs from the table; `ZONELAB_BLESS=1` rewrites it.
 #[test]
 fn the_page_shows_the_table() {
@@ -225,9 +221,8 @@ fn the_page_shows_the_table() {
     let (before, rest) = page.split_once(BEGIN).expect("the page has a begin mark");
     let (_, after) = rest.split_once(END).expect("the page has an end mark");
     let expected = format!(
-        "{before}{BEGIN}\n## At a glance\n\n{GLANCE}\n{}\n## Every transition\n\n{EVERY}\n{}\n{END}{after}",
-        overview(),
-        rows()
+        "{before}{BEGIN}\n## At a glance\n\n{GLANCE}\n{}\n{END}{after}",
+        overview()
     );
     if std::env::var_os("ZONELAB_BLESS").is_some_and(|bless| bless == "1") {
         std::fs::write(path, expected).unwrap();
@@ -270,50 +265,6 @@ fn overview() -> String {
     lines.concat()
 }
 
-/// The rows, without those of states from which an event is refused whatever else holds.
-fn rows() -> String {
-    let head = ["event", "states", "if", "next", "status", "resources"];
-    let is_refused =
-        |row: &&Row| row.status == Status::INVALID_ZONE_STATE_TRANSITION && needs(row).is_empty();
-    let body = ROWS.iter().filter(|row| !is_refused(row)).map(|row| {
-        let states = row.from.iter().map(|state| abbreviation(*state));
-        let deltas = [("open", row.open_delta), ("active", row.active_delta)];
-        let deltas = deltas.iter().filter(|(_, delta)| *delta != 0);
-        line([
-            event_name(row.event).into(),
-            states.collect::<Vec<_>>().join(" "),
-            needs(row),
-            row.next.map_or("", abbreviation).into(),
-            status_name(row.status),
-            deltas
-                .map(|(name, delta)| format!("{name} {delta:+}"))
-                .collect::<Vec<_>>()
-                .join(", "),
-        ])
-    });
-    [line(head), line(["---"; 6])]
-        .into_iter()
-        .chain(body)
-        .collect()
-}
-
-/// What has to hold for a row: places of the write, and resources that are free or not.
-fn needs(row: &Row) -> String {
-    let mut conditions = vec![placements(row)];
-    for (name, resource) in [
-        ("active", row.active),
-        ("open", row.open),
-        ("ZRWA", row.zrwa),
-    ] {
-        let resource = resource_name(resource);
-        if !resource.is_empty() {
-            conditions.push(format!("{name} {resource}"));
-        }
-    }
-    conditions.retain(|condition| !condition.is_empty());
-    conditions.join("; ")
-}
-
 /// One line of a table.
 fn line<T: AsRef<str>>(cells: impl IntoIterator<Item = T>) -> String {
     let cells = cells
@@ -354,27 +305,6 @@ fn event_name(event: Event) -> &'static str {
         Event::Precondition => "precondition",
         Event::PowerCycleEmpty => "power cycle, nothing left",
         Event::PowerCyclePartial => "power cycle, part left",
-    }
-}
-
-fn placements(row: &Row) -> String {
-    if row.placement == Placement::ALL {
-        return String::new();
-    }
-    let names = row.placement.iter().map(|placement| match placement {
-        Placement::Elsewhere => "elsewhere",
-        Placement::Beyond => "beyond",
-        Placement::Within => "within",
-        Placement::Filling => "filling",
-    });
-    names.collect::<Vec<_>>().join(", ")
-}
-
-fn resource_name(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Any => "",
-        Resource::Free => "free",
-        Resource::Exhausted => "none",
     }
 }
 
