@@ -21,20 +21,20 @@ const DECISIONS: &str = "docs/decisions/";
 /// Pages in which one looks up a key, an option or a place, with their own bounds. A bound
 /// only falls: what a page gets is taken from elsewhere in it.
 const REFERENCES: &[(&str, usize)] = &[
-    ("docs/architecture.md", 2_800),
-    ("docs/driver.md", 1_700),
-    ("docs/experiments.md", 5_700),
-    ("docs/fio.md", 3_400),
+    ("docs/architecture.md", 2_600),
+    ("docs/driver.md", 1_600),
+    ("docs/experiments.md", 5_600),
+    ("docs/fio.md", 3_200),
     ("docs/ftl-format.md", 1_700),
     ("docs/kv-workloads.md", 1_300),
-    ("docs/models/reset.md", 1_700),
-    ("docs/models/zn540.md", 1_900),
-    ("docs/operating.md", 1_500),
+    ("docs/models/reset.md", 1_600),
+    ("docs/models/zn540.md", 1_800),
+    ("docs/operating.md", 1_450),
     ("docs/performance.md", 1_500),
-    ("docs/results.md", 4_100),
-    ("docs/serve.md", 5_400),
+    ("docs/results.md", 3_950),
+    ("docs/serve.md", 5_250),
     ("docs/sweep.md", 1_300),
-    ("docs/testing.md", 2_000),
+    ("docs/testing.md", 1_950),
 ];
 
 /// A page: its path from the root, and its text.
