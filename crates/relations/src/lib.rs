@@ -15,12 +15,12 @@
 //! | [`open`] | cases in which one is known not to hold, with reasons |
 //! | [`case`](mod@case), [`run`] | texts, and running them |
 //! | [`reduce`](mod@reduce) | the smallest case |
-//! | [`report`] | failures and the table of `docs/testing.md` |
+//! | [`report`] | failures, the list of relations, and the table of `docs/testing.md` |
 //!
 //! To add a relation, write a row of its module in `relations/`, with what it says, how exact it
 //! is and why; its check runs variants of a case and compares them. Where random cases hardly
-//! ever have what it is about, `shape` makes them so. `ZONELAB_BLESS=1 cargo test -p
-//! zonelab-relations` then writes the table.
+//! ever have what it is about, `shape` makes them so. A case in which one does not hold is a row
+//! of [`open`]; `ZONELAB_BLESS=1 cargo test -p zonelab-relations` then writes the page.
 
 pub mod case;
 pub mod draw;

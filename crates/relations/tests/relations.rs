@@ -91,12 +91,12 @@ const BEGIN: &str = "<!-- relations, generated from crates/relations: begin -->\
 const END: &str = "\n<!-- relations, generated: end -->";
 
 #[test]
-fn the_page_has_every_relation() {
+fn the_page_has_what_does_not_hold() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing.md");
     let page = fs::read_to_string(&path).expect("the page is there");
     let (before, rest) = page.split_once(BEGIN).expect("the table begins");
     let (table, after) = rest.split_once(END).expect("the table ends");
-    let wanted = report::table();
+    let wanted = report::open_table();
     if std::env::var_os("ZONELAB_BLESS").is_some() {
         let page = format!("{before}{BEGIN}{wanted}{END}{after}");
         return fs::write(&path, page).expect("the page can be written");

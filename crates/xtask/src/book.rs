@@ -1,4 +1,5 @@
-//! `cargo xtask book`, and the tier `book`: the documentation as a book.
+//! `cargo xtask book`, and the tier `book`: the documentation as a book, and how many words
+//! it has.
 //!
 //! What makes it is a workspace of its own, in `site/book`.
 
@@ -7,11 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::steps::{Step, exit_code};
-use crate::{USAGE, target};
+use crate::{USAGE, root, target, words};
 
 const MANIFEST: &str = "site/book/Cargo.toml";
 
-/// Builds the book and checks its links.
+/// Builds the book and checks its links, and the words of its pages.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
     let out = match args {
         [] => None,
@@ -22,8 +23,12 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
         }
     };
     let mut build = build(out)?;
+    let too_long = words::violations(&root())?;
+    for violation in &too_long {
+        eprintln!("cargo xtask book: {violation}");
+    }
     let status = build.command.status().context("cannot start cargo")?;
-    Ok(exit_code(status))
+    Ok(exit_code(status).max(u8::from(!too_long.is_empty())))
 }
 
 fn step(name: &'static str, command: &str, rest: &[&str]) -> Step {
@@ -46,8 +51,8 @@ fn build(out: Option<&Path>) -> Result<Step> {
 }
 
 /// The steps of the tier.
-pub(crate) fn steps() -> Result<Vec<Step>> {
-    Ok(vec![
+pub(crate) fn steps() -> Vec<Step> {
+    vec![
         step("formatting", "fmt", &["--check"]),
         step(
             "lints",
@@ -55,6 +60,6 @@ pub(crate) fn steps() -> Result<Vec<Step>> {
             &["--all-targets", "--", "-D", "warnings"],
         ),
         step("tests", "test", &[]),
-        build(None)?,
-    ])
+        Step::cargo("book", &["xtask", "book"]),
+    ]
 }

@@ -46,16 +46,27 @@ const DOCUMENTS: [(&str, &str); 17] = [
 ];
 
 /// A statement or bar that does not hold, as far as the documents of the models have it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Gap {
     id: String,
     says: String,
+    /// Our size in a whole run; `None` if the statement holds there.
+    today: Option<f64>,
     cause: String,
     tried: String,
 }
 
-/// The file of the experiment that has a statement, by result and sentence.
-type Files = BTreeMap<(String, String), String>;
+/// A statement of an experiment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Check {
+    /// The file of the experiment, from the root.
+    file: String,
+    /// Its size is a change, which is shown in per cent.
+    is_change: bool,
+}
+
+/// The statements of all experiments, by result and sentence.
+type Checks = BTreeMap<(String, String), Check>;
 
 /// Compares the documents with the list, or writes them.
 pub(crate) fn chore(args: &[String]) -> Result<u8> {
@@ -74,13 +85,13 @@ pub(crate) fn chore(args: &[String]) -> Result<u8> {
 /// were not written.
 pub(crate) fn update(write: bool) -> Result<u32> {
     let gaps = listed()?;
-    let files = files()?;
+    let checks = checks()?;
     let mut differences = 0;
     for document in documents() {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).with_context(|| document.to_owned())?;
         let own = of_document(&gaps, document)?;
-        let Some(expected) = table(document, &own, &files)? else {
+        let Some(expected) = table(document, &own, &checks)? else {
             continue;
         };
         let stated = BLOCK.read(&text).with_context(|| document.to_owned())?;
@@ -117,9 +128,11 @@ fn parse(text: &str) -> Result<Vec<Gap>> {
             text.map(str::to_owned)
                 .with_context(|| format!("a gap without a text `{key}`: {gap}"))
         };
+        let today = gap.get("today").and_then(number);
         Ok(Gap {
             id: text("id")?,
             says: text("says")?,
+            today,
             cause: text("cause")?,
             tried: text("tried")?,
         })
@@ -127,9 +140,15 @@ fn parse(text: &str) -> Result<Vec<Gap>> {
     gaps.into_iter().flatten().map(gap).collect()
 }
 
+/// A number of TOML, with a point or without.
+fn number(value: &toml::Value) -> Option<f64> {
+    let whole = value.as_integer().map(|whole| whole as f64);
+    value.as_float().or(whole)
+}
+
 /// The statements of all experiments.
-fn files() -> Result<Files> {
-    let mut files = Files::new();
+fn checks() -> Result<Checks> {
+    let mut found = Checks::new();
     for entry in std::fs::read_dir(root().join(EXPERIMENTS)).context(EXPERIMENTS)? {
         let path = entry?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
@@ -143,11 +162,15 @@ fn files() -> Result<Files> {
         for check in checks.into_iter().flatten() {
             let text = |key: &str| check.get(key).and_then(toml::Value::as_str);
             if let (Some(id), Some(says)) = (text("id").or(own), text("says")) {
-                files.insert((id.to_owned(), says.to_owned()), file.clone());
+                let of_check = Check {
+                    file: file.clone(),
+                    is_change: check.get("change").is_some(),
+                };
+                found.insert((id.to_owned(), says.to_owned()), of_check);
             }
         }
     }
-    Ok(files)
+    Ok(found)
 }
 
 /// The document of a result.
@@ -198,7 +221,7 @@ fn check_tried(tried: &str) -> Result<()> {
 }
 
 /// What is tried and why it does not hold, by cause: a table, or `None` without gaps.
-fn table(document: &str, gaps: &[&Gap], files: &Files) -> Result<Option<String>> {
+fn table(document: &str, gaps: &[&Gap], checks: &Checks) -> Result<Option<String>> {
     // By cause and what was tried, in the order in which they come first.
     let mut groups: Vec<Vec<&Gap>> = Vec::new();
     for gap in gaps {
@@ -211,36 +234,60 @@ fn table(document: &str, gaps: &[&Gap], files: &Files) -> Result<Option<String>>
     if groups.is_empty() {
         return Ok(None);
     }
-    let mut out = "| what does not hold | why | what was tried |\n| --- | --- | --- |\n".to_owned();
+    let mut out =
+        "| what does not hold (ours) | why | what was tried |\n| --- | --- | --- |\n".to_owned();
     for group in groups {
         let (cause, tried) = (&group[0].cause, &group[0].tried);
         let (cause, tried) = (linked(document, cause)?, linked(document, tried)?);
         // Writing to a string does not fail.
-        let _ = writeln!(out, "| {} | {cause} | {tried} |", statements(&group, files));
+        let _ = writeln!(
+            out,
+            "| {} | {cause} | {tried} |",
+            statements(&group, checks)
+        );
     }
     Ok(Some(out))
 }
 
-/// The statements of a group, a line each: those of a result follow its id, which leads
-/// to the experiment that has them in their order. A bar of a real drive has none.
-fn statements(group: &[&Gap], files: &Files) -> String {
+/// The statements of a group, a line each with our size: those of a result follow its id,
+/// which leads to the experiment that has them in their order. A bar of a real drive has none.
+fn statements(group: &[&Gap], checks: &Checks) -> String {
     let mut out = String::new();
     let mut last = "";
     for gap in group {
         if !out.is_empty() {
             out.push_str("<br>");
         }
+        let id = &gap.id;
+        let check = checks.get(&(id.clone(), gap.says.clone()));
         if gap.id != last {
-            let id = &gap.id;
-            let _ = match files.get(&(id.clone(), gap.says.clone())) {
-                Some(file) => write!(out, "[{id}]({}): ", relative(file)),
+            let _ = match check {
+                Some(check) => write!(out, "[{id}]({}): ", relative(&check.file)),
                 None => write!(out, "{id}: "),
             };
             last = id;
         }
         out.push_str(&escaped(&gap.says));
+        if let Some(today) = gap.today {
+            let figure = match check {
+                None => format!("{:.1}%", 100.0 * today),
+                Some(check) if check.is_change => format!("{:+.1}%", 100.0 * today),
+                Some(_) => four_digits(today),
+            };
+            let _ = write!(out, " ({figure})");
+        }
     }
     out
+}
+
+/// A number with four significant digits, or more if it is a larger one.
+fn four_digits(value: f64) -> String {
+    let scientific = format!("{value:.3e}");
+    let exponent = scientific.split_once('e').map(|(_, exponent)| exponent);
+    let exponent: i32 = exponent.and_then(|e| e.parse().ok()).unwrap_or_default();
+    // At most eight decimals are shown, and none of a large number.
+    let decimals = usize::try_from((3 - exponent).min(8)).unwrap_or_default();
+    format!("{value:.decimals$}")
 }
 
 /// Text in a cell of a table.
@@ -270,14 +317,14 @@ fn linked(document: &str, text: &str) -> Result<String> {
         let heading = heading(path, anchor)?;
         let link = match path == document {
             true => format!("[{heading}](#{anchor})"),
-            false => format!("[{}, {heading}]({}#{anchor})", name(path), relative(path)),
+            false => format!("[{}]({}#{anchor})", name(path), relative(path)),
         };
         words.push(word.replace(reference, &link));
     }
     Ok(words.join(" "))
 }
 
-/// What a document is called where its section is named: `schedulers`, `decision 11`.
+/// What a document is called where it is linked: `schedulers`, `decision 11`.
 fn name(path: &str) -> String {
     let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str());
     let stem = stem.unwrap_or(path);
@@ -360,11 +407,11 @@ mod tests {
     fn documents_say_what_was_tried() {
         let gaps = listed().expect("the list is sound");
         assert!(!gaps.is_empty());
-        let files = files().expect("experiments are sound");
+        let checks = checks().expect("experiments are sound");
         let mut stated = 0;
         for document in documents() {
             let own = of_document(&gaps, document).expect("the list is sound");
-            let expected = table(document, &own, &files).expect("references are sound");
+            let expected = table(document, &own, &checks).expect("references are sound");
             let text = std::fs::read_to_string(root().join(document)).expect("it is there");
             let Some(expected) = expected else {
                 assert!(BLOCK.read(&text).is_err(), "{document} has no gaps");
@@ -478,6 +525,7 @@ mod tests {
         let gap = |id: &str, says: &str, cause: &str| Gap {
             id: id.to_owned(),
             says: says.to_owned(),
+            today: (id == "C8").then_some(-0.0814),
             cause: cause.to_owned(),
             tried: "A limit (docs/schedulers.md#zinc), of a|b.".to_owned(),
         };
@@ -489,22 +537,38 @@ mod tests {
         ];
         let all: Vec<_> = gaps.iter().collect();
         let names = [("C8", "1"), ("C8", "3"), ("C7a", "4")];
-        let file = |(id, says): (&str, &str)| {
-            (
-                (id.to_owned(), says.to_owned()),
-                format!("experiments/{id}.toml"),
-            )
+        let check = |(id, says): (&str, &str)| {
+            let check = Check {
+                file: format!("experiments/{id}.toml"),
+                is_change: says == "1",
+            };
+            ((id.to_owned(), says.to_owned()), check)
         };
-        let files: Files = names.into_iter().map(file).collect();
-        let text = table(ZN540, &all, &files).unwrap().expect("there are gaps");
-        let tried = "A limit ([schedulers, zinc](../schedulers.md#zinc)), of a\\|b.";
+        let checks: Checks = names.into_iter().map(check).collect();
+        let text = table(ZN540, &all, &checks)
+            .unwrap()
+            .expect("there are gaps");
+        let tried = "A limit ([schedulers](../schedulers.md#zinc)), of a\\|b.";
         let expected = format!(
-            "| what does not hold | why | what was tried |\n| --- | --- | --- |\n\
-             | [C8](../../experiments/C8.toml): 1<br>3<br>[C7a](../../experiments/C7a.toml): 4 | x | {tried} |\n\
+            "| what does not hold (ours) | why | what was tried |\n| --- | --- | --- |\n\
+             | [C8](../../experiments/C8.toml): 1 (-8.1%)<br>3 (-0.08140)<br>[C7a](../../experiments/C7a.toml): 4 | x | {tried} |\n\
              | C9: 2 | y | {tried} |\n"
         );
         assert_eq!(text, expected);
-        assert_eq!(table(ZN540, &[], &files).unwrap(), None);
+        assert_eq!(table(ZN540, &[], &checks).unwrap(), None);
+    }
+
+    #[test]
+    fn figures_have_four_digits() {
+        for (value, text) in [
+            (6.3034, "6.303"),
+            (45_820.4, "45820"),
+            (0.028_24, "0.02824"),
+            (-0.3, "-0.3000"),
+            (0.0, "0.000"),
+        ] {
+            assert_eq!(four_digits(value), text);
+        }
     }
 
     #[test]

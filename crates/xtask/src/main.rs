@@ -24,6 +24,7 @@ mod times;
 mod tools;
 mod verdicts;
 mod web;
+mod words;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -72,7 +73,7 @@ Chores of the zonelab workspace.
       circle, its longest files, and how many assertions it has.
   cargo xtask book [--out DIR]
       Builds the documentation as a book, in target/book/html unless named, and checks
-      its links.
+      its links, and how many words each page and all of them have.
   cargo xtask package
       Makes the packages that a registry would get, and checks that they compile from
       nothing else, with the oldest Rust that they claim.

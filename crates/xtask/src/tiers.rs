@@ -65,7 +65,7 @@ pub(crate) const TIERS: &[Tier] = &[
     },
     Tier {
         name: "book",
-        what: "the documentation as a book, and whether its links lead somewhere",
+        what: "the documentation as a book, whether its links lead somewhere, and its words",
         budget_minutes: Some(1),
     },
     Tier {
@@ -116,7 +116,7 @@ fn run(tier: &str, keep_going: bool) -> Result<u8> {
         "python" => steps::run(python::steps(is_ci()), strict),
         "chaos" => steps::run(chaos::steps(), strict),
         "agreement" => steps::run(agreement(), policy(keep_going)),
-        "book" => steps::run(book::steps()?, policy(keep_going)),
+        "book" => steps::run(book::steps(), policy(keep_going)),
         "package" => steps::run(packages(is_ci())?, policy(keep_going)),
         // The last of those that there are.
         _ => steps::run(verdicts::steps(), policy(keep_going)),

@@ -13,14 +13,16 @@ use crate::{USAGE, cargo, gaps, root};
 const BLOCK: Block = Block("verdicts");
 
 /// The documents with such a block, relative to the root.
-const DOCUMENTS: [(&str, Extent); 2] = [("README.md", Extent::Numbers), (GAPS, Extent::Whole)];
+const DOCUMENTS: [(&str, Extent); 2] = [("README.md", Extent::Numbers), (GAPS, Extent::Worst)];
 const GAPS: &str = "docs/known-gaps.md";
+/// How many of the gaps it has: the worst. All of them are in the documents of the models.
+const WORST: usize = 20;
 
 /// How much of the summary a document has.
 #[derive(Clone, Copy)]
 enum Extent {
-    /// All of it.
-    Whole,
+    /// All of it but for the gaps that are not the worst.
+    Worst,
     /// Its main numbers, in a few sentences.
     Numbers,
 }
@@ -32,10 +34,22 @@ impl Extent {
     /// It is not the summary of a run of everything.
     fn of(self, summary: &str) -> Result<String> {
         match self {
-            Self::Whole => Ok(summary.trim().to_owned()),
+            Self::Worst => Ok(worst(summary)),
             Self::Numbers => numbers(summary).context("the summary is not that of a whole run"),
         }
     }
+}
+
+/// The summary with the first rows of its table, which are the worst.
+fn worst(summary: &str) -> String {
+    let mut rows = 0;
+    let is_kept = |line: &&str| {
+        rows += usize::from(line.starts_with("| "));
+        // Two more are the head of the table.
+        rows <= WORST + 2
+    };
+    let lines: Vec<_> = summary.trim().lines().take_while(is_kept).collect();
+    lines.join("\n")
 }
 
 /// How many rows match, and how far off they are, in a few sentences; `None` if a line is missing.
@@ -219,8 +233,7 @@ mod tests {
             );
             stated.insert(gap);
         }
-        let listed: BTreeSet<_> = listed.into_keys().collect();
-        assert_eq!(stated, listed, "{GAPS} and experiments/misfits.toml");
+        assert_eq!(stated.len(), WORST.min(listed.len()), "{GAPS}");
         let readme = std::fs::read_to_string(root().join("README.md")).expect("it is there");
         let first = BLOCK
             .read(&readme)
@@ -247,7 +260,13 @@ mod tests {
             assert!(numbers.contains(says), "{says}: {numbers}");
         }
         assert!(Extent::Numbers.of("* statements: 8\n").is_err());
-        assert_eq!(Extent::Whole.of(summary).unwrap(), summary.trim());
+        assert_eq!(Extent::Worst.of(summary).unwrap(), summary.trim());
+        let head = "* kind\n\n| result |\n| --- |\n";
+        let rows = |count: usize| format!("{head}{}", "| C8 |\n".repeat(count));
+        assert_eq!(
+            Extent::Worst.of(&rows(WORST + 3)).unwrap(),
+            rows(WORST).trim()
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod ways;
 
 use crate::relation::Relation;
 
-/// All of them, in the order of the table in `docs/testing.md`.
+/// All of them, in the order in which `--list` prints them.
 pub const ALL: &[&[Relation]] = &[
     text::ALL,
     unused::ALL,

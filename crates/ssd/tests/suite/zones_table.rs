@@ -4,7 +4,7 @@ use std::path::Path;
 
 use zonelab_nvme::Status;
 use zonelab_ssd::zones::table::{
-    Condition, Event, Outcome, Placement, ROWS, Resource, Row, State, outcome,
+    Condition, Event, Outcome, Placement, ROWS, Resource, State, outcome,
 };
 
 /// Every condition.
@@ -221,9 +221,8 @@ fn the_page_shows_the_table() {
     let (before, rest) = page.split_once(BEGIN).expect("the page has a begin mark");
     let (_, after) = rest.split_once(END).expect("the page has an end mark");
     let expected = format!(
-        "{before}{BEGIN}\n## At a glance\n\n{GLANCE}\n{}\n## Every transition\n\n{}\n{END}{after}",
-        overview(),
-        rows()
+        "{before}{BEGIN}\n## At a glance\n\n{GLANCE}\n{}\n{END}{after}",
+        overview()
     );
     if std::env::var_os("ZONELAB_BLESS").is_some_and(|bless| bless == "1") {
         std::fs::write(path, expected).unwrap();
@@ -264,44 +263,6 @@ fn overview() -> String {
         }
     }
     lines.concat()
-}
-
-/// The rows.
-fn rows() -> String {
-    let head = [
-        "event",
-        "states",
-        "placement",
-        "active",
-        "open",
-        "ZRWA",
-        "next",
-        "status",
-        "open ±",
-        "active ±",
-    ];
-    let body = ROWS.iter().map(|row| {
-        line([
-            event_name(row.event).into(),
-            row.from
-                .iter()
-                .map(|s| abbreviation(*s))
-                .collect::<Vec<_>>()
-                .join(" "),
-            placements(row),
-            resource_name(row.active).into(),
-            resource_name(row.open).into(),
-            resource_name(row.zrwa).into(),
-            row.next.map_or("", abbreviation).into(),
-            status_name(row.status),
-            delta(row.open_delta),
-            delta(row.active_delta),
-        ])
-    });
-    [line(head), line(["---"; 10])]
-        .into_iter()
-        .chain(body)
-        .collect()
 }
 
 /// One line of a table.
@@ -347,38 +308,9 @@ fn event_name(event: Event) -> &'static str {
     }
 }
 
-fn placements(row: &Row) -> String {
-    if row.placement == Placement::ALL {
-        return String::new();
-    }
-    let names = row.placement.iter().map(|placement| match placement {
-        Placement::Elsewhere => "elsewhere",
-        Placement::Beyond => "beyond",
-        Placement::Within => "within",
-        Placement::Filling => "filling",
-    });
-    names.collect::<Vec<_>>().join(", ")
-}
-
-fn resource_name(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Any => "",
-        Resource::Free => "free",
-        Resource::Exhausted => "none",
-    }
-}
-
 fn status_name(status: Status) -> String {
     if status.is_success() {
         return "Success".into();
     }
     status.name().expect("the table uses named codes").into()
-}
-
-fn delta(delta: i8) -> String {
-    if delta == 0 {
-        String::new()
-    } else {
-        format!("{delta:+}")
-    }
 }

@@ -12,17 +12,6 @@ pub enum State {
     Refused,
 }
 
-impl State {
-    /// The word in the table.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Implemented => "implemented",
-            Self::Refused => "refused",
-        }
-    }
-}
-
 /// One row: a command, or a part of one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -157,20 +146,26 @@ pub const ROWS: &[Row] = rows! {
     "all", "any bytes", Implemented, "garbage::any_bytes_are_survived";
 };
 
-/// The table as Markdown.
+/// The table as Markdown: a row for each command, with what is there and what is refused.
 #[must_use]
 pub fn markdown() -> String {
-    let mut out =
-        String::from("| command | field | status | tested by |\n| --- | --- | --- | --- |\n");
+    let mut out = String::from("| command | implemented | refused |\n| --- | --- | --- |\n");
+    let mut commands: Vec<&str> = Vec::new();
     for row in ROWS {
-        let Row {
-            command,
-            field,
-            state,
-            test,
-        } = row;
-        let word = state.word();
-        out.push_str(&format!("| {command} | {field} | {word} | `{test}` |\n"));
+        if !commands.contains(&row.command) {
+            commands.push(row.command);
+        }
+    }
+    for command in commands {
+        let fields = |state: State| {
+            let rows = ROWS
+                .iter()
+                .filter(|row| row.command == command && row.state == state);
+            let fields: Vec<_> = rows.map(|row| row.field).collect();
+            fields.join("; ")
+        };
+        let (implemented, refused) = (fields(State::Implemented), fields(State::Refused));
+        out.push_str(&format!("| {command} | {implemented} | {refused} |\n"));
     }
     out
 }

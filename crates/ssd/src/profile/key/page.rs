@@ -6,7 +6,7 @@ use super::{Key, Says, Section};
 use crate::profile::keys;
 
 /// The sections of a profile as Markdown: for each its heading, what there is to say about
-/// the whole of it, and a table of its keys with what they can be, what they are if they are
+/// the whole of it, and a list of its keys with what they can be, what they are if they are
 /// not stated, and what they do.
 ///
 /// `docs/profiles.md` has this text; the test `the_page_has_every_key` puts it there if the
@@ -37,15 +37,13 @@ fn write_section<C>(page: &mut String, heading: &str, section: &Section<C>) {
         line(section.text);
         line("");
     }
-    line("| key | value | default | meaning |");
-    line("| --- | --- | --- | --- |");
     for key in &section.keys {
-        line(&row(key));
+        line(&item(key));
     }
     line("");
 }
 
-fn row<C>(key: &Key<C>) -> String {
+fn item<C>(key: &Key<C>) -> String {
     let (name, value, default) = (key.name(), key.value.page_value(), key.value.page_default());
     // The last condition is the narrowest: where it holds, those before it do.
     let only = match key.only.last().map(|only| only.says) {
@@ -62,10 +60,7 @@ fn row<C>(key: &Key<C>) -> String {
         Some(needs) => format!(" It needs {}.", needs.page),
         None => String::new(),
     };
-    format!(
-        "| `{name}` | {value} | {default} | {only}{}{needs} |",
-        key.text
-    )
+    format!("* `{name}`: {value}; {default}. {only}{}{needs}", key.text)
 }
 
 /// A condition, in backticks if it is one of keys and not of words.

@@ -189,9 +189,8 @@ fn yielding() -> [Key; 5] {
         .needs(HAS_CORES)
         .rare()
         .says(
-            "A device write takes a firmware core for as long as a write of the host of that size \
-             does (`front_end.write` and its costs), in line with what the host asks for; the next \
-             begins after it.",
+            "A device write takes a firmware core for as long as a write of the host of that \
+             size does; the next begins after it.",
         ),
         choice(
             "finish.extent",

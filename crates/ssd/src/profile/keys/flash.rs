@@ -302,20 +302,16 @@ pub(super) fn suspend() -> Section {
                 (*most == 0).then_some((what, valid))
             })
             .only(SUSPENDS)
-            .says(
-                "How often one operation can be interrupted. Then it runs to its end, so \
-                     that reads cannot keep it from that for ever.",
-            ),
+            .says("How often one operation can be interrupted; then it runs to its end."),
             time("media.suspend.interval", at!(media.suspend.interval_ns))
                 .or(none)
                 .within(none, most)
                 .only(SUSPENDS)
                 .rare()
                 .says(
-                    "An operation can stop only at multiples of this in its array time \
-                     (between the pulses of a program), so that it progresses by as much between \
-                     two stops; reads that wait when it goes on stop it at the next one. With \
-                     `0ns` it can stop anywhere, for reads that arrive while it runs.",
+                    "An operation can stop only at multiples of this in its array time (between \
+                     the pulses of a program); with `0ns` anywhere, for reads that arrive while \
+                     it runs.",
                 ),
         ],
     }

@@ -208,8 +208,8 @@ fn completions() -> [Key; 4] {
         })
         .rare()
         .says(
-            "The core time of each command (that of its kind) and of each completion is up \
-                 to this share more or less, evenly distributed, and the same on every run.",
+            "The core time of each command and completion is up to this share more or less, \
+                 evenly distributed.",
         ),
     ]
 }
@@ -356,9 +356,7 @@ fn drain() -> [Key; 3] {
             .only(WRITE_BACK)
             .says(
                 "How much of a write is let in at a time while others wait; then it is their \
-                 turn. A larger write for which nobody waits takes half of the room at a time, \
-                 if other zones have programs under way. Writes and appends of one zone keep \
-                 their order.",
+                 turn. Writes and appends of one zone keep their order.",
             ),
         choice(
             "write_buffer.placement",
@@ -378,11 +376,10 @@ fn drain() -> [Key; 3] {
         )
         .only(WRITE_BACK)
         .says(
-            "Which die takes the next program of a zone. `least-work`: of those that have \
-                 none of its row of the stripe yet, the one with the least work ahead; rows of \
-                 blocks are begun and erased as a whole ([decision \
+            "Which die takes the next program of a zone. `least-work`: of those that have none \
+                 of its row of the stripe yet, the one with the least work ahead ([decision \
                  23](decisions/0023-placement.md)). `in-order`: the next in the order of the \
-                 stripe; zones that stand at the same die then stay in step.",
+                 stripe.",
         ),
     ]
 }

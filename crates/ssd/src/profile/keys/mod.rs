@@ -100,11 +100,7 @@ fn top() -> Section {
                 required: Some("write schema = 1"),
                 read: schema,
             }
-            .says(
-                "schema",
-                "The version of the format, which is 1. It lets a later version tell \
-                 old files from its own.",
-            ),
+            .says("schema", "The version of the format, which is 1."),
             field(
                 "name",
                 Name,

@@ -128,7 +128,7 @@ fn folding() -> [Key; 3] {
         .only(STATIC)
         .says(
             "Folding begins when no command has been in flight for so long, and goes on until \
-             one comes or nothing is left but parts of units of zones that can still be written.",
+             one comes.",
         ),
         share(
             "slc_cache.fold_above",

@@ -178,10 +178,9 @@ fn places() -> Vec<Key> {
             .related("less than the planes of a zone")
             .says(
                 "Planes of the stripe by which each zone of a group begins later than the one \
-                 before it, so that zones that are written side by side on a drive that programs \
-                 in this order meet on different dies. They are whole dies with multi-plane \
-                 operations and `plane-first`. A write buffer chooses dies otherwise \
-                 (`write_buffer.placement`): there it counts for zones that were declared full.",
+                 before it, so that zones that are written side by side meet on different dies. \
+                 They are whole dies with multi-plane operations and `plane-first`. With a \
+                 write buffer it counts for zones that were declared full.",
             ),
         flag("zones.read_across", at!(zones.read_across))
             .or(false)
