@@ -1,12 +1,13 @@
 //! `zonelab store`: looking at the files of `serve --store`.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
 use zonelab_store::check::{self, Repaired, Report, Reservations};
-use zonelab_store::{Found, LostRecord, Notice, OpenError, Options, Store};
+use zonelab_store::{Found, LostRecord, Medium, Notice, OpenError, Options, Store};
 use zonelab_target::controller::formatted;
 
 use crate::console;
@@ -94,8 +95,50 @@ pub(crate) fn drive(
     config: &DriveConfig,
     options: Options,
 ) -> Result<(Drive, Found), Failure> {
-    let (mut store, found) =
-        Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    let opened = Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    drive_in(path, config, opened)
+}
+
+/// The drive of `config` that is in a store, which has to be there.
+///
+/// # Errors
+/// As [`drive`], or nothing is there.
+pub(crate) fn drive_there(path: &Path, config: &DriveConfig, use_: Use) -> Result<Drive, Failure> {
+    let refused = |error: OpenError| match &error {
+        OpenError::System(system) if system.kind() == ErrorKind::NotFound => {
+            Failure::input(anyhow::anyhow!(
+                "{}: there is no such store: `zonelab serve --store` makes one, and so does \
+                 `zonelab ftl format --store`",
+                path.display()
+            ))
+        }
+        _ => refused(path, &error),
+    };
+    let (drive, _) = match use_ {
+        Use::Write => drive_in(path, config, Store::there(path, config).map_err(refused)?),
+        Use::Look => drive_in(
+            path,
+            config,
+            Store::looked_at(path, config).map_err(refused)?,
+        ),
+    }?;
+    Ok(drive)
+}
+
+/// What a store that is there is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Its drive changes.
+    Write,
+    /// The file stays as it is: what the drive writes is in memory.
+    Look,
+}
+
+fn drive_in<M: Medium + 'static>(
+    path: &Path,
+    config: &DriveConfig,
+    (mut store, found): (Store<M>, Found),
+) -> Result<(Drive, Found), Failure> {
     let name = path.display().to_string();
     store.tell(move |notice| match notice {
         Notice::CannotWrite { bytes, error } => {

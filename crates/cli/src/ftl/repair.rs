@@ -19,8 +19,15 @@ pub(super) struct RepairArgs {
     dry_run: bool,
 }
 
+impl RepairArgs {
+    /// Whether the drive is changed.
+    pub(super) const fn writes(&self) -> bool {
+        self.force && !self.dry_run
+    }
+}
+
 pub(super) fn repair(mut ground: Ground, args: &RepairArgs) -> Result<Said, Failure> {
-    let (nsid, writes) = (ground.nsid, args.force && !args.dry_run);
+    let (nsid, writes) = (ground.nsid, args.writes());
     let repair = ground.ask(async move |io| zonelab_ftl::repair::repair(&io, nsid, writes).await);
     let name = ground.name.clone();
     let repair = ground.end(repair)?;

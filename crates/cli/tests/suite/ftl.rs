@@ -202,6 +202,46 @@ fn damage_is_named_with_its_zone() {
     refused(&scratch, &[&["ftl", "info"], there], 3, "zone 2, block");
 }
 
+/// Every byte counts, also that the file was not written with what it held: after a kill a
+/// drive that is opened has much to clear.
+#[test]
+fn what_only_looks_leaves_the_file_of_a_drive_as_it_is() {
+    use std::os::unix::fs::MetadataExt as _;
+    let scratch = Scratch::new("ftl-looks");
+    blocks(&scratch, "data", 5000, 6);
+    ok(&scratch, &[&["ftl", "format"], &HERE]);
+    let mut served = serve(&scratch);
+    let url = served.url();
+    let write = ["ftl", "write", "--data", "data", "--device", &url];
+    ok(&scratch, &[&write]);
+    served.process.kill().unwrap();
+    served.process.wait().unwrap();
+    let path = scratch.0.join("drive");
+    let state = || {
+        let of = std::fs::metadata(&path).unwrap();
+        (of.len(), of.blocks(), of.mtime(), of.mtime_nsec())
+    };
+    let bytes = std::fs::read(&path).unwrap();
+    let before = state();
+    for words in [
+        &["info"][..],
+        &["check"],
+        &["dump"],
+        &["repair"],
+        &["repair", "--dry-run"],
+    ] {
+        ok(&scratch, &[&["ftl"], words, &HERE]);
+        assert_eq!(state(), before, "{words:?}");
+    }
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    let text = ok(&scratch, &[&["ftl", "check"], &HERE]);
+    assert!(text.contains("blocks in the map: 5000"), "{text}");
+    let read = ["ftl", "read", "--nlb", "5000", "--data", "back"];
+    ok(&scratch, &[&read, &HERE]);
+    assert!(is_same(&scratch, "data", "back"));
+    assert_ne!(state(), before);
+}
+
 /// Flips a bit of the journal block with that number in the file `drive`, which the server
 /// knows by its checksum.
 fn damage_journal_block(scratch: &Scratch, number: u64) {
@@ -287,6 +327,14 @@ fn a_damaged_journal_is_repaired_and_what_is_cut_back_is_said() {
 fn what_cannot_be_done_is_refused() {
     let scratch = Scratch::new("ftl-refused");
     blocks(&scratch, "data", 1, 5);
+    for command in ["info", "check", "dump", "repair", "read"] {
+        let none = "drive: there is no such store";
+        refused(&scratch, &[&["ftl", command], &HERE], 3, none);
+    }
+    let forced = ["ftl", "repair", "--force"];
+    refused(&scratch, &[&forced, &HERE], 3, "there is no such store");
+    assert!(!scratch.0.join("drive").exists());
+    interrupt(serve(&scratch));
     let formatted = "zones 0 and 1 hold no anchor: format the drive first";
     for command in ["info", "check", "dump", "read"] {
         refused(&scratch, &[&["ftl", command], &HERE], 3, formatted);
