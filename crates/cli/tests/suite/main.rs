@@ -34,6 +34,7 @@ mod namespaces;
 mod nvme;
 mod nvme_commands;
 mod pages;
+mod pipes;
 mod repeats;
 mod reservations;
 mod result_directories;
