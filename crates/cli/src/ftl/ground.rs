@@ -43,11 +43,11 @@ pub(crate) struct DeviceArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Everything: without a file it makes one.
-    ToMake,
+    Make,
     /// It writes to a drive that is there.
-    ToWrite,
+    Write,
     /// It reads, and the file stays as it is.
-    ToLook,
+    Look,
 }
 
 /// A drive that is open.
@@ -121,9 +121,9 @@ impl Ground {
                 };
                 config.data = DataStore::Memory;
                 let drive = match needs {
-                    Needs::ToMake => stores::drive(path, &config, Options::default())?.0,
-                    Needs::ToWrite => stores::drive_there(path, &config, Use::Write)?,
-                    Needs::ToLook => stores::drive_there(path, &config, Use::Look)?,
+                    Needs::Make => stores::drive(path, &config, Options::default())?.0,
+                    Needs::Write => stores::drive_there(path, &config, Use::Write)?,
+                    Needs::Look => stores::drive_there(path, &config, Use::Look)?,
                 };
                 Ok(Self {
                     name: device.clone(),

@@ -70,10 +70,10 @@ enum Command {
 impl Command {
     const fn needs(&self) -> Needs {
         match self {
-            Self::Format(_) => Needs::ToMake,
-            Self::Repair(of) if !of.writes() => Needs::ToLook,
-            Self::Info | Self::Check | Self::Dump(_) => Needs::ToLook,
-            Self::Repair(_) | Self::Read(_) | Self::Write(_) => Needs::ToWrite,
+            Self::Format(_) => Needs::Make,
+            Self::Repair(of) if !of.writes() => Needs::Look,
+            Self::Info | Self::Check | Self::Dump(_) => Needs::Look,
+            Self::Repair(_) | Self::Read(_) | Self::Write(_) => Needs::Write,
         }
     }
 }

@@ -47,6 +47,7 @@ mod search;
 mod serve_ftl;
 mod serve_sandbox;
 mod serve_web;
+mod served;
 mod shells;
 mod store;
 mod sweep;
