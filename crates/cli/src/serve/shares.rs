@@ -80,11 +80,13 @@ impl Shares {
             Some(whole_bytes) if whole_bytes >= LEAST_BYTES => Ok(Self { whole_bytes }),
             _ => Err(Failure::environment(anyhow::anyhow!(
                 "this process may have {} MiB of memory more, and needs {} MiB with \
-                 --max-connections {} (docs/serve.md, Peers): raise its limit (ulimit -v, \
-                 MemoryMax=, memory of the container), or take fewer connections",
+                 --max-connections {} of up to {} KiB each (docs/serve.md, Peers): raise its \
+                 limit (ulimit -v, MemoryMax=, memory of the container), or take fewer \
+                 connections or a lower --queue-depth",
                 available >> 20,
                 (needed + LEAST_BYTES).div_ceil(1 << 20),
                 beside.connections,
+                beside.connection_bytes >> 10,
             ))),
         }
     }
