@@ -28,7 +28,8 @@ pub enum FtlError {
         blocks: u32,
         /// What it takes.
         needed_bytes: u64,
-        /// What it may take ([`FtlSettings::map_memory_max_bytes`](crate::FtlSettings::map_memory_max_bytes)).
+        /// What it may take: see
+        /// [`map_memory_max_bytes`](crate::FtlSettings::map_memory_max_bytes).
         most_bytes: u64,
     },
     /// A rule for victims of somebody else gave no answer, or one that is none.

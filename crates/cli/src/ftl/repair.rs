@@ -39,7 +39,8 @@ pub(super) fn repair(mut ground: Ground, args: &RepairArgs) -> Result<Said, Fail
     })
 }
 
-/// Damage that is still there is an invalid input, as it is to a check; what was given up for it is a difference.
+/// Damage that is still there is an invalid input, as it is to a check; what was given up for
+/// it is a difference.
 const fn exit_of(repair: &Repair) -> Exit {
     if !repair.findings.is_empty() {
         return Exit::InvalidInput;

@@ -202,3 +202,35 @@ fn limits_of_memory_end_no_server() {
         assert!(server.is_alive(), "{kib} KiB: {}", server.logs());
     }
 }
+
+/// The map of the layer is four bytes a block, 30 MiB for this drive: it is there, or refused
+/// before it is made, by a line that says what to do.
+#[test]
+fn a_map_that_takes_too_much_memory_is_refused() {
+    let (mut served, mut refused) = (0, 0);
+    for kib in (100_000..=300_000).step_by(25_000) {
+        for share in [&[][..], &["--ftl-map-share", "10%"]] {
+            let args = [&["--ftl"], share].concat();
+            match Server::start_within(Some(kib), false, &args) {
+                Ok(mut server) => {
+                    let mut host = server.host();
+                    assert_eq!(host.write(1, 7, &[3; 4096]), 0, "{kib} KiB {share:?}");
+                    host.read().unwrap();
+                    assert!(server.is_alive(), "{kib} KiB: {}", server.logs());
+                    served += 1;
+                }
+                Err((status, said)) => {
+                    assert_eq!(status.code(), Some(4), "{kib} KiB {share:?}: {said}");
+                    let of_map = said.contains("--ftl-map-share PERCENT");
+                    let of_all = said.contains("this process may have");
+                    assert!(of_map || of_all, "{kib} KiB {share:?}: {said}");
+                    refused += usize::from(of_map && said.contains("takes 30 MiB"));
+                }
+            }
+        }
+    }
+    assert!(
+        served > 6 && refused > 0,
+        "{served} served, {refused} refused"
+    );
+}
