@@ -1,8 +1,7 @@
 //! `zonelab bundle`, and `zonelab reproduce` of a bundle.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use zonelab_lab::bundle::{Bundle, Change, Difference, Limits, RECIPE, Recipe, compare};
 use zonelab_lab::output::{self, MANIFEST, Manifest};
+use zonelab_lab::session;
 
 use crate::console;
 use crate::exit::{Exit, Failure};
@@ -60,11 +60,17 @@ pub(crate) fn bundle(args: &Args) -> Result<Exit, Failure> {
         .out
         .clone()
         .map_or_else(|| default(&args.results), Ok)?;
-    match fs::read(&path) {
+    match session::read_whole(&path) {
         Ok(there) if there != bytes && !args.force => {
             return Err(Failure::environment(anyhow!(
                 "{} is there and is something else: write elsewhere with `--out FILE`, or \
                  replace it with `--force`",
+                path.display()
+            )));
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound && !args.force => {
+            return Err(Failure::environment(anyhow!(
+                "{}: {error}: write elsewhere with `--out FILE`, or replace it with `--force`",
                 path.display()
             )));
         }
@@ -128,7 +134,7 @@ fn packable(path: &Path) -> Result<(Manifest, BTreeMap<String, Vec<u8>>), Failur
     let wrong = |what: &str| Failure::input(anyhow!("{}: {what}", path.display()));
     let read = |name: &str| {
         let file = path.join(name);
-        fs::read(&file).map_err(|error| unreadable(&file, &error))
+        session::read_whole(&file).map_err(|error| unreadable(&file, &error))
     };
     if path.is_file() {
         return Err(wrong(
@@ -244,9 +250,8 @@ fn read(file: &str) -> Result<Bundle, Failure> {
     let limits = Limits::default();
     let wrong = |error: std::io::Error| unreadable(path, &error);
     let mut bytes = Vec::new();
-    // What is no ordinary file may go on for ever.
     let most = limits.bytes.saturating_add(1);
-    let mut opened = fs::File::open(path).map_err(wrong)?.take(most);
+    let mut opened = session::open_ordinary(path).map_err(wrong)?.take(most);
     opened.read_to_end(&mut bytes).map_err(wrong)?;
     if bytes.len() as u64 > limits.bytes {
         return Err(Failure::input(anyhow!(

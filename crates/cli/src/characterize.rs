@@ -10,7 +10,7 @@ use zonelab_host::stats::Latency;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::output::{self, MANIFEST, Manifest, Place, Put};
 use zonelab_lab::run::Prepared;
-use zonelab_lab::session::Files;
+use zonelab_lab::session::{Files, read_whole};
 use zonelab_search::characterize::{
     self, Device, FORMATS, Facts, Part, Sample, Store, Verdict, suite,
 };
@@ -234,13 +234,13 @@ fn place(args: &Args, subjects: &[Subject], manifest: &Manifest) -> Place {
 
 /// Whether a file to go on from has every part: a line for each, after the first.
 fn has_all(log: &Path, parts: usize) -> bool {
-    let lines = std::fs::read_to_string(log).map_or(0, |text| text.lines().count());
+    let lines = read_whole(log).map_or(0, |bytes| String::from_utf8_lossy(&bytes).lines().count());
     lines > parts
 }
 
 /// Whether a directory holds results that came to their end.
 fn is_complete(path: &Path) -> bool {
-    let manifest = std::fs::read(path.join(MANIFEST)).ok();
+    let manifest = read_whole(&path.join(MANIFEST)).ok();
     let manifest = manifest.and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
     manifest.is_some_and(|manifest| manifest.complete)
 }

@@ -1,14 +1,14 @@
 //! Files that the command line names.
 
-use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use zeroize::Zeroizing;
 use zonelab_config::Override;
 use zonelab_lab::session;
-pub(crate) use zonelab_lab::session::{Files, MAX_BYTES, ProfileFiles, read_bounded};
+pub(crate) use zonelab_lab::session::{
+    Files, MAX_BYTES, ProfileFiles, open_ordinary, read_bounded,
+};
 
 use crate::exit::Failure;
 
@@ -56,14 +56,7 @@ pub(crate) const MOST_HOSTS: usize = 10_000;
 /// # Errors
 /// It cannot be read, is no ordinary file, too large, or not UTF-8.
 pub(crate) fn read_of_hosts(path: &Path) -> io::Result<Zeroizing<String>> {
-    let options = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path);
-    let file = options?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("this is no ordinary file"));
-    }
+    let file = open_ordinary(path)?;
     let mut bytes = Zeroizing::new(Vec::new());
     file.take(MOST_OF_HOSTS_BYTES as u64 + 1)
         .read_to_end(&mut bytes)?;

@@ -1,12 +1,13 @@
 //! `zonelab store`: looking at the files of `serve --store`.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DriveConfig;
-use zonelab_store::check::{self, Repaired, Report};
-use zonelab_store::{Found, LostRecord, Notice, OpenError, Options, Store};
+use zonelab_store::check::{self, Repaired, Report, Reservations};
+use zonelab_store::{Found, LostRecord, Medium, Notice, OpenError, Options, Store};
 use zonelab_target::controller::formatted;
 
 use crate::console;
@@ -94,8 +95,50 @@ pub(crate) fn drive(
     config: &DriveConfig,
     options: Options,
 ) -> Result<(Drive, Found), Failure> {
-    let (mut store, found) =
-        Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    let opened = Store::at(path, config, options).map_err(|error| refused(path, &error))?;
+    drive_in(path, config, opened)
+}
+
+/// The drive of `config` that is in a store, which has to be there.
+///
+/// # Errors
+/// As [`drive`], or nothing is there.
+pub(crate) fn drive_there(path: &Path, config: &DriveConfig, use_: Use) -> Result<Drive, Failure> {
+    let refused = |error: OpenError| match &error {
+        OpenError::System(system) if system.kind() == ErrorKind::NotFound => {
+            Failure::input(anyhow::anyhow!(
+                "{}: there is no such store: `zonelab serve --store` makes one, and so does \
+                 `zonelab ftl format --store`",
+                path.display()
+            ))
+        }
+        _ => refused(path, &error),
+    };
+    let (drive, _) = match use_ {
+        Use::Write => drive_in(path, config, Store::there(path, config).map_err(refused)?),
+        Use::Look => drive_in(
+            path,
+            config,
+            Store::looked_at(path, config).map_err(refused)?,
+        ),
+    }?;
+    Ok(drive)
+}
+
+/// What a store that is there is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Its drive changes.
+    Write,
+    /// The file stays as it is: what the drive writes is in memory.
+    Look,
+}
+
+fn drive_in<M: Medium + 'static>(
+    path: &Path,
+    config: &DriveConfig,
+    (mut store, found): (Store<M>, Found),
+) -> Result<(Drive, Found), Failure> {
     let name = path.display().to_string();
     store.tell(move |notice| match notice {
         Notice::CannotWrite { bytes, error } => {
@@ -154,6 +197,7 @@ fn run_repair(args: &RepairArgs) -> Result<Exit, Failure> {
             let zones: Vec<_> = repaired.iter().map(repaired_json).collect();
             let value = json!({
                 "schema": 1, "file": path.display().to_string(), "repaired": zones,
+                "reservations": reservations_json(&report.reservations),
                 "bad_blocks": bad_json(&report),
             });
             format!("{value}\n")
@@ -184,7 +228,7 @@ fn repaired_text(path: &Path, report: &Report, repaired: &[Repaired]) -> String 
         );
         text += &format!("  zone {}: {from}; now {}\n", of.zone, of.state);
     }
-    text + &bad_text(report)
+    text + &reservations_text(&report.reservations, Tense::Past) + &bad_text(report)
 }
 
 fn lost_json(of: &LostRecord) -> serde_json::Value {
@@ -209,6 +253,7 @@ fn report_json(path: &Path, report: &Report) -> serde_json::Value {
         "blocks_checked": report.blocks_checked, "durable_sequence": report.durable_sequence,
         "lost_records": report.lost.iter().map(lost_json).collect::<Vec<_>>(),
         "bad_blocks": bad_json(report), "damage": report.damage,
+        "reservations": reservations_json(&report.reservations),
     })
 }
 
@@ -240,11 +285,60 @@ fn report_text(path: &Path, report: &Report) -> String {
     if let Some(damage) = &report.damage {
         text += &format!("  {damage}\n");
     }
+    text += &reservations_text(&report.reservations, Tense::Future);
     text += &bad_text(report);
     if report.is_sound() {
-        text += "It is sound.\n";
+        text += match report.reservations.damaged_slots.is_empty() {
+            true => "It is sound.\n",
+            false => "It is sound, as far as can be told.\n",
+        };
     }
     text
+}
+
+/// Whether a repair has been done.
+#[derive(Clone, Copy)]
+enum Tense {
+    Past,
+    Future,
+}
+
+fn reservations_json(of: &Reservations) -> serde_json::Value {
+    json!({
+        "damaged_slots": of.damaged_slots, "slot": of.newest.map(|(slot, _)| slot),
+        "sequence": of.newest.map(|(_, sequence)| sequence), "is_lost": of.is_lost,
+    })
+}
+
+/// Names the slots that are not whole, and what holds or will hold without them.
+fn reservations_text(of: &Reservations, tense: Tense) -> String {
+    let which = match of.damaged_slots[..] {
+        [] => return String::new(),
+        [slot] => format!("slot {slot} of two"),
+        _ => "both slots".to_owned(),
+    };
+    let left = of
+        .newest
+        .map(|(slot, sequence)| format!("record {sequence} in slot {slot}"));
+    let became = match (of.is_lost, left, tense) {
+        (false, Some(left), _) => format!("{left} holds"),
+        (false, None, _) => "there are none".to_owned(),
+        (true, Some(left), Tense::Past) => {
+            format!("they fell back on {left}, and what was changed after it is lost")
+        }
+        (true, Some(left), Tense::Future) => {
+            format!("a repair falls back on {left}, and what was changed after it is lost")
+        }
+        (true, None, Tense::Past) => "all reservations and registrations are lost".to_owned(),
+        (true, None, Tense::Future) => {
+            "all reservations and registrations are lost, and a repair leaves none".to_owned()
+        }
+    };
+    let how = match of.is_lost {
+        true => "damaged",
+        false => "damaged, or a write that was cut short",
+    };
+    format!("  reservations of hosts: {which} {how}: {became}\n")
 }
 
 fn bad_text(report: &Report) -> String {

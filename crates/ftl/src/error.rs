@@ -17,6 +17,21 @@ pub enum FtlError {
         /// What it may be.
         valid: String,
     },
+    /// The map takes more memory than it may.
+    #[error(
+        "the map of {blocks} blocks takes {} MiB of memory, and may take {} MiB",
+        needed_bytes.div_ceil(1 << 20),
+        most_bytes >> 20
+    )]
+    MapMemory {
+        /// Logical blocks.
+        blocks: u32,
+        /// What it takes.
+        needed_bytes: u64,
+        /// What it may take: see
+        /// [`map_memory_max_bytes`](crate::FtlSettings::map_memory_max_bytes).
+        most_bytes: u64,
+    },
     /// A rule for victims of somebody else gave no answer, or one that is none.
     #[error("victims by {policy}: {message}")]
     Victims {

@@ -66,7 +66,7 @@ pub use mount::Start;
 pub use mounting::{FtlMount, Lent};
 pub use part::{FtlPart, FtlShare};
 pub use queue::FtlQueue;
-pub use settings::{FormatSettings, FtlSettings, Placement};
+pub use settings::{FormatSettings, FtlSettings, Placement, map_memory_bytes};
 pub use shape::{ImageSlot, Shape};
 pub use victims::{OwnVictims, Policy, VictimCandidate, VictimPolicy};
 pub use write_log::WriteLog;

@@ -39,7 +39,11 @@ pub(crate) async fn mount(
     check_share(settings)?;
     let formatted = match start {
         Start::Mount => None,
-        Start::Format(format) => Some(Durable::format(io, format, keeps_data).await?),
+        Start::Format(format) => {
+            // Before anything is lost.
+            settings.check_map_memory(Shape::new(io.info(), format)?.logical_blocks)?;
+            Some(Durable::format(io, format, keeps_data).await?)
+        }
     };
     let (durable, map, census) = match (formatted, settings.map_share) {
         (Some(shape), _) if !keeps_data => {
@@ -47,12 +51,11 @@ pub(crate) async fn mount(
             (Durable::open_blank(io, shape).await?, map, None)
         }
         (_, None) => {
-            let (durable, map) = Durable::open(io, settings.nsid).await?;
+            let (durable, map) = Durable::open_with(io, settings).await?;
             (durable, map, None)
         }
         (_, Some(share)) => {
-            let (durable, map, census) =
-                Durable::open_in_segments(io, settings.nsid, share).await?;
+            let (durable, map, census) = Durable::open_in_segments(io, settings, share).await?;
             (durable, map, Some(census))
         }
     };

@@ -65,6 +65,9 @@ pub struct FtlSettings {
     /// twice as much while a checkpoint is written. Needs [`Self::keeps_data`]. Default:
     /// none, all of the map is in memory.
     pub map_share: Option<f64>,
+    /// Most memory that the map may take ([`map_memory_bytes`]): a mount that needs more is
+    /// refused. Default: any.
+    pub map_memory_max_bytes: Option<u64>,
     /// The device keeps what is written to it; if not, nothing can be mounted that was
     /// not just formatted. Default: yes.
     pub keeps_data: bool,
@@ -83,13 +86,43 @@ impl Default for FtlSettings {
             generations: 1,
             collect_below: None,
             map_share: None,
+            map_memory_max_bytes: None,
             keeps_data: true,
             seed: 1,
         }
     }
 }
 
+/// Most memory that the map of so many logical blocks takes in bytes, if all of it or that
+/// share is in memory.
+#[must_use]
+pub fn map_memory_bytes(blocks: u32, share: Option<f64>) -> u64 {
+    let whole = 4 * u64::from(blocks);
+    match share {
+        None => whole,
+        // What is held, what changed, and that again while a checkpoint is written; a table of
+        // pieces, and where the image has them.
+        Some(share) => (3.0 * share * whole as f64) as u64 + whole / 32 + (1 << 20),
+    }
+}
+
 impl FtlSettings {
+    /// Whether the map of so many logical blocks may take the memory that it needs.
+    ///
+    /// # Errors
+    /// It may not: [`FtlError::MapMemory`].
+    pub(crate) fn check_map_memory(&self, blocks: u32) -> Result<(), FtlError> {
+        let needed_bytes = map_memory_bytes(blocks, self.map_share);
+        match self.map_memory_max_bytes {
+            Some(most_bytes) if needed_bytes > most_bytes => Err(FtlError::MapMemory {
+                blocks,
+                needed_bytes,
+                most_bytes,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a drive with this limit of active zones has as many as the layer needs: those of
     /// metadata, a zone of each generation, one that gets its footer, and a program's.
     ///

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use zonelab_lab::session::read_whole;
 
 /// Name of the file in a directory of results.
 pub const FILE: &str = "evaluations.jsonl";
@@ -46,7 +47,7 @@ impl Log {
         fits: impl Fn(&H, &L) -> bool,
     ) -> io::Result<Option<(H, Vec<L>)>> {
         // What a machine that lost power left at the end may be anything, half a letter too.
-        let bytes = match std::fs::read(&self.path) {
+        let bytes = match read_whole(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),

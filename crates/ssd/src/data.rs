@@ -5,6 +5,8 @@ use zonelab_device::ZoneId;
 
 /// Bytes of one piece of a zone's data.
 const CHUNK_BYTES: usize = 64 << 10;
+/// What a place for a chunk takes in the table of its zone, which grows by doubling.
+const PLACE_BYTES: usize = 2 * size_of::<Option<Chunk>>();
 
 /// A piece of the data of a zone: zone, position counted in pieces, bytes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,10 +65,13 @@ pub struct SparseData {
     /// By zone; a zone without data has no chunks.
     zones: Vec<Chunks>,
     /// What zones had that were cleared.
-    spare: Vec<Chunks>,
+    spare: Vec<Chunk>,
     /// Chunks of zones. Those that wait to serve again come first when one is
     /// needed, so that there are never more than zones had at some time.
     held_chunks: usize,
+    /// Places for chunks in the tables of zones. Those without a chunk count against the limit:
+    /// a chunk at the end of a zone takes a table for all of the zone.
+    places: usize,
     /// Most chunks that there may be; `None`: any number.
     chunks_max: Option<usize>,
 }
@@ -79,6 +84,7 @@ impl SparseData {
             zones: vec![Vec::new(); zones as usize],
             spare: Vec::new(),
             held_chunks: 0,
+            places: 0,
             chunks_max: None,
         }
     }
@@ -107,12 +113,17 @@ impl SparseData {
             return true;
         };
         let chunks = &self.zones[zone.0 as usize];
-        let mut missing = 0;
+        let (mut missing, mut len) = (0, chunks.len());
         for_each_chunk(offset, bytes.len(), |index, _, range| {
             let is_held = chunks.get(index).is_some_and(Option::is_some);
-            missing += usize::from(!is_held && !is_zero(&bytes[range]));
+            if !is_held && !is_zero(&bytes[range]) {
+                missing += 1;
+                len = len.max(index + 1);
+            }
         });
-        missing == 0 || self.held_chunks + missing <= most
+        let held = self.held_chunks + missing;
+        let empty = self.places + len - chunks.len() - held;
+        missing == 0 || held + (empty * PLACE_BYTES).div_ceil(CHUNK_BYTES) <= most
     }
 
     /// Stores `bytes` at byte `offset` of `zone`.
@@ -121,6 +132,7 @@ impl SparseData {
             zones,
             spare,
             held_chunks,
+            places,
             ..
         } = self;
         let chunks = &mut zones[zone.0 as usize];
@@ -131,6 +143,7 @@ impl SparseData {
                 return;
             }
             if chunks.len() <= index {
+                *places += index + 1 - chunks.len();
                 chunks.resize(index + 1, None);
             }
             chunks[index]
@@ -171,10 +184,10 @@ impl SparseData {
     /// Forgets the data of `zone`.
     pub fn clear(&mut self, zone: ZoneId) {
         let chunks = core::mem::take(&mut self.zones[zone.0 as usize]);
-        if !chunks.is_empty() {
-            self.held_chunks -= chunks.iter().flatten().count();
-            self.spare.push(chunks);
-        }
+        self.places -= chunks.len();
+        let before = self.spare.len();
+        self.spare.extend(chunks.into_iter().flatten());
+        self.held_chunks -= self.spare.len() - before;
     }
 
     /// Forgets the bytes `range` of `zone`.
@@ -223,6 +236,7 @@ impl SparseData {
         for SavedChunk(zone, index, bytes) in saved {
             let chunks = data.zones.get_mut(zone as usize);
             let fits = u64::from(index) < chunks_max && bytes.len() == CHUNK_BYTES;
+            let held = chunks.as_ref().map_or(0, |chunks| chunks.len());
             // In ascending order: none comes twice.
             match chunks {
                 Some(chunks) if fits && index as usize >= chunks.len() => {
@@ -232,6 +246,7 @@ impl SparseData {
                         bytes: bytes.into_boxed_slice(),
                     }));
                     data.held_chunks += 1;
+                    data.places += index as usize + 1 - held;
                 }
                 _ => return Err(format!("piece {index} of the data of zone {zone}")),
             }
@@ -279,17 +294,10 @@ fn held(chunks: &Chunks, index: usize, within: usize, len: usize) -> &[u8] {
 }
 
 /// A chunk that was used before.
-fn recycled(spare: &mut Vec<Chunks>) -> Option<Chunk> {
-    while let Some(chunks) = spare.last_mut() {
-        while let Some(chunk) = chunks.pop() {
-            if let Some(mut chunk) = chunk {
-                chunk.filled = 0;
-                return Some(chunk);
-            }
-        }
-        spare.pop();
-    }
-    None
+fn recycled(spare: &mut Vec<Chunk>) -> Option<Chunk> {
+    let mut chunk = spare.pop()?;
+    chunk.filled = 0;
+    Some(chunk)
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
@@ -328,6 +336,7 @@ mod tests {
                     data.write(zone, start as u64, &of[start..end]);
                 }
             }
+            assert_eq!(data.places, data.zones.iter().map(Vec::len).sum::<usize>());
             for (zone, of) in (0..).map(ZoneId).zip(&plain) {
                 let mut out = vec![0xff; BYTES];
                 data.read(zone, 0, &mut out);
@@ -348,6 +357,40 @@ mod tests {
         ) {
             same_as_plain_bytes(&calls);
         }
+    }
+
+    /// A host writes zeros, which cost nothing, and one block at the end of each zone.
+    #[test]
+    fn tables_of_zones_count_against_the_limit() {
+        const LIMIT: u64 = 1 << 20;
+        const AT: u64 = 2 << 30;
+        let mut data = SparseData::new(64);
+        data.limit(Some(LIMIT));
+        // One after the other, as many as there are: nothing is lost to tables.
+        let mut filled = data.clone();
+        let dense = (0..).position(|n| {
+            let at = n * CHUNK_BYTES as u64;
+            let has_room = filled.has_room(ZoneId(0), at, &[1]);
+            if has_room {
+                filled.write(ZoneId(0), at, &[1]);
+            }
+            !has_room
+        });
+        assert_eq!(dense, Some(16));
+        for zone in (0..64).map(ZoneId) {
+            if data.has_room(zone, AT, &[1]) {
+                data.write(zone, AT, &[1]);
+            }
+        }
+        let taken = |data: &SparseData| {
+            let tables: usize = data.zones.iter().map(Vec::capacity).sum();
+            data.resident_bytes() + (tables * size_of::<Option<Chunk>>()) as u64
+        };
+        assert!((1..=LIMIT).contains(&taken(&data)), "{}", taken(&data));
+        assert!(!data.has_room(ZoneId(63), AT, &[1]));
+        data.clear(ZoneId(0));
+        assert!(data.has_room(ZoneId(63), 0, &[1]));
+        assert_eq!(taken(&data), 0);
     }
 
     #[test]

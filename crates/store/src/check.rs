@@ -24,6 +24,19 @@ pub struct BadBlocks {
     pub count: u64,
 }
 
+/// The two slots in which a store keeps reservations of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservations {
+    /// The slots that are not whole.
+    pub damaged_slots: Vec<u64>,
+    /// The slot that holds the newest whole record, and the number of that; `None`: there are
+    /// no reservations.
+    pub newest: Option<(u64, u64)>,
+    /// A write that was cut short cannot have left this: a record is lost, and it may have
+    /// been the newest. A repair falls back on [`Self::newest`].
+    pub is_lost: bool,
+}
+
 /// What a store is found to be.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -47,6 +60,8 @@ pub struct Report {
     pub lost: Vec<LostRecord>,
     /// Blocks that cannot be read.
     pub bad_blocks: Vec<BadBlocks>,
+    /// What is there of the reservations of hosts.
+    pub reservations: Reservations,
     /// What else is damaged.
     pub damage: Option<String>,
 }
@@ -67,12 +82,12 @@ impl Report {
 pub fn check<M: Medium>(medium: &M) -> Result<Report, OpenError> {
     let (_, layout) = read_layout(medium)?;
     let records = Records::read(medium, &layout)?;
-    let slots = Slots::read(medium, described_bytes(medium)?);
-    let reservations = slots.and_then(|slots| slots.check(records.state.is_clean));
-    let damage = records.check_torn().and(reservations);
+    let slots = Slots::read(medium, described_bytes(medium)?)?;
+    let is_clean = records.state.is_clean;
+    let damage = records.check_torn().and_then(|()| slots.check(is_clean));
     let damage = damage.err().map(|error| error.to_string());
     let mut report = Report {
-        is_clean: records.state.is_clean,
+        is_clean,
         is_rolled_back: records.is_rolled_back,
         has_checksums: layout.has_sums(),
         lba_bytes: records.state.lba_bytes,
@@ -82,6 +97,7 @@ pub fn check<M: Medium>(medium: &M) -> Result<Report, OpenError> {
         durable_sequence: records.durable,
         lost: records.lost.clone(),
         bad_blocks: Vec::new(),
+        reservations: slots.found(is_clean),
         damage,
     };
     for zone in 0..layout.zones {
@@ -163,7 +179,8 @@ pub struct Repaired {
 /// Lets a store be opened again: zones whose records were lost fall back on the
 /// newest that is left, and are read-only; those of which none is left are
 /// offline. Zones of conventional namespaces fall back and can be written.
-/// Blocks that cannot be read stay so. What is lost is lost: there is no copy.
+/// Reservations of hosts fall back as [`Report::reservations`] says. Blocks that cannot be
+/// read stay so. What is lost is lost: there is no copy.
 ///
 /// # Errors
 /// As [`check`], and of the system.

@@ -15,6 +15,7 @@ use zonelab_ssd::stored;
 use crate::layout::{HEADER_BYTES, Layout, MAGIC, PREFIX_BYTES, State, VERSION};
 use crate::medium::{File, Medium};
 use crate::open::{Found, OpenError, open, read_layout};
+use crate::overlay::Overlay;
 use crate::store::Store;
 
 /// How a new store is made.
@@ -42,6 +43,19 @@ impl Store<File> {
         config: &DriveConfig,
         options: Options,
     ) -> Result<(Self, Found), OpenError> {
+        match Self::there(path, config) {
+            Err(OpenError::System(error)) if error.kind() == io::ErrorKind::NotFound => {
+                make(path, config, options)
+            }
+            other => other,
+        }
+    }
+
+    /// The store in a file that is there, for a drive of `config`.
+    ///
+    /// # Errors
+    /// [`OpenError`]; nothing has changed then.
+    pub fn there(path: &Path, config: &DriveConfig) -> Result<(Self, Found), OpenError> {
         let bytes = Layout::new(config, true).file_bytes();
         if let Some(limit) = getrlimit(Resource::Fsize)
             .current
@@ -49,16 +63,18 @@ impl Store<File> {
         {
             return Err(OpenError::Limit { bytes, limit });
         }
-        let opened = fs::OpenOptions::new().read(true).write(true).open(path);
-        match opened {
-            Ok(file) => {
-                let (medium, bytes) = locked(file)?;
-                check_length(&medium, bytes)?;
-                open(medium, config)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make(path, config, options),
-            Err(error) => Err(OpenError::System(error)),
-        }
+        open(file(path, true)?, config)
+    }
+}
+
+impl Store<Overlay<File>> {
+    /// The store in a file that is there, and that stays as it is: what the drive writes is
+    /// in memory, and gone with it.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn looked_at(path: &Path, config: &DriveConfig) -> Result<(Self, Found), OpenError> {
+        open(Overlay::new(file(path, false)?), config)
     }
 }
 
@@ -67,10 +83,19 @@ impl Store<File> {
 /// # Errors
 /// [`OpenError`].
 pub fn file(path: &Path, writes: bool) -> Result<File, OpenError> {
-    let file = fs::OpenOptions::new().read(true).write(writes).open(path);
-    let (medium, bytes) = locked(file.map_err(OpenError::System)?)?;
+    let file = open_file(path, writes).map_err(OpenError::System)?;
+    let (medium, bytes) = locked(file)?;
     check_length(&medium, bytes)?;
     Ok(medium)
+}
+
+/// Opens what is there, and does not wait for the other end of a pipe.
+fn open_file(path: &Path, writes: bool) -> io::Result<fs::File> {
+    fs::OpenOptions::new()
+        .read(true)
+        .write(writes)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
 }
 
 fn check_length(medium: &File, bytes: u64) -> Result<(), OpenError> {
@@ -84,7 +109,11 @@ fn check_length(medium: &File, bytes: u64) -> Result<(), OpenError> {
 }
 
 fn locked(file: fs::File) -> Result<(File, u64), OpenError> {
-    let bytes = file.metadata().map_err(OpenError::System)?.len();
+    let metadata = file.metadata().map_err(OpenError::System)?;
+    if !metadata.is_file() {
+        return Err(OpenError::NoOrdinaryFile);
+    }
+    let bytes = metadata.len();
     let file = File::lock(file).map_err(|error| match error.kind() {
         io::ErrorKind::WouldBlock => OpenError::InUse,
         _ => OpenError::System(error),

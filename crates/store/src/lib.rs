@@ -12,6 +12,7 @@
 //! | `redo` | writes in place that may not have come to their end |
 //! | `logs` | which blocks of conventional namespaces are where |
 //! | `reservations` | reservations of hosts |
+//! | `overlay` | what is written to a store that is only looked at |
 //! | `sums` | checksums of blocks |
 //! | [`check`] | looking at a store without a drive, and repairing it |
 //!
@@ -48,6 +49,7 @@ mod logs;
 pub mod medium;
 mod notice;
 mod open;
+mod overlay;
 mod records;
 mod redo;
 mod reservations;
@@ -58,4 +60,5 @@ pub use create::{Options, create, file};
 pub use medium::{File, Medium};
 pub use notice::Notice;
 pub use open::{Found, LostRecord, OpenError, open};
+pub use overlay::Overlay;
 pub use store::Store;

@@ -32,6 +32,12 @@ pub enum OpenError {
     /// Somebody else has it.
     #[error("another process uses it")]
     InUse,
+    /// A pipe, a device or a directory.
+    #[error(
+        "it is no ordinary file: a store is one, which `zonelab serve --store FILE` makes if \
+         nothing is there"
+    )]
+    NoOrdinaryFile,
     /// Not a store.
     #[error("it is no store of a drive")]
     Foreign,

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use crate::check::Reservations;
 use crate::layout::{
     Layout, RESERVATIONS_AT, RESERVATIONS_SLOT_BYTES, is_whole, is_zero, seal, u32_at, u64_at,
 };
@@ -26,8 +27,10 @@ pub(crate) struct Slots {
     pub(crate) has_room: bool,
     /// Number of the newest that is whole; 0: none.
     pub(crate) sequence: u64,
-    /// A slot that is torn.
-    pub(crate) torn: Option<u64>,
+    /// The slot that it is in.
+    slot: u64,
+    /// The slots that are not whole.
+    torn: Vec<u64>,
     /// The newest bytes.
     pub(crate) bytes: Vec<u8>,
 }
@@ -41,7 +44,6 @@ impl Slots {
             ..Self::default()
         };
         let count = if has_room { 2 } else { 0 };
-        let mut torn = 0;
         for slot in 0..count {
             let at = Layout::reservations_at(slot);
             let mut bytes = vec![0; RESERVATIONS_SLOT_BYTES];
@@ -53,41 +55,41 @@ impl Slots {
             }
             let is_possible = len <= BYTES_MAX && (1..SEQUENCE_MAX).contains(&sequence);
             if !is_possible || !is_whole(at, &bytes[..HEADER_BYTES + len]) {
-                slots.torn = Some(slot);
-                torn += 1;
+                slots.torn.push(slot);
             } else if sequence > slots.sequence {
                 slots.sequence = sequence;
+                slots.slot = slot;
                 slots.bytes = bytes[HEADER_BYTES..HEADER_BYTES + len].to_vec();
             }
         }
-        match torn {
-            0 | 1 => Ok(slots),
-            _ => Err(damaged()),
-        }
+        Ok(slots)
     }
 
-    /// No slot is torn when the drive was switched off in good order.
+    /// A write that is cut short leaves one slot torn, and none when the drive was switched
+    /// off in good order.
     pub(crate) fn check(&self, is_clean: bool) -> Result<(), OpenError> {
-        match is_clean && self.torn.is_some() {
-            true => Err(damaged()),
+        match self.found(is_clean).is_lost {
+            true => Err(OpenError::Damaged {
+                what: "reservations of hosts".to_owned(),
+            }),
             false => Ok(()),
         }
     }
-}
 
-fn damaged() -> OpenError {
-    let what = "reservations of hosts".to_owned();
-    OpenError::Damaged { what }
+    /// What there is to say of them.
+    pub(crate) fn found(&self, is_clean: bool) -> Reservations {
+        let most = usize::from(!is_clean);
+        Reservations {
+            damaged_slots: self.torn.clone(),
+            newest: (self.sequence > 0).then_some((self.slot, self.sequence)),
+            is_lost: self.torn.len() > most,
+        }
+    }
 }
 
 /// Makes torn slots empty.
 pub(crate) fn repair(medium: &mut impl Medium, described_bytes: usize) -> Result<(), OpenError> {
-    let torn = match Slots::read(medium, described_bytes) {
-        Ok(slots) => slots.torn.map_or(0..0, |slot| slot..slot + 1),
-        Err(OpenError::Damaged { .. }) => 0..2,
-        Err(other) => return Err(other),
-    };
-    for slot in torn {
+    for slot in Slots::read(medium, described_bytes)?.torn {
         wipe(medium, slot).map_err(OpenError::System)?;
     }
     Ok(())
@@ -118,9 +120,9 @@ impl<M: Medium> Store<M> {
 
     /// After a loss of power: a slot that was torn is empty.
     pub(crate) fn void_reservations(&mut self) -> io::Result<()> {
-        match self.reservations.torn.take() {
-            Some(slot) => wipe(&mut self.medium, slot),
-            None => Ok(()),
+        for slot in std::mem::take(&mut self.reservations.torn) {
+            wipe(&mut self.medium, slot)?;
         }
+        Ok(())
     }
 }

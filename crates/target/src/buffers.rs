@@ -4,18 +4,39 @@ use zonelab_device::Buf;
 
 /// Different lengths that are kept; hosts use few.
 const LENGTHS: usize = 8;
-/// Bytes that are kept, of all lengths together.
+/// Bytes that are kept, of all lengths together, if nothing else is said.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// Buffers by length. Hosts transfer in
 /// a few sizes, so a short list is enough and nothing is hashed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Buffers {
     lengths: Vec<(usize, Vec<Buf>)>,
     kept_bytes: usize,
+    /// Most bytes that are kept.
+    most_bytes: usize,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        Self {
+            lengths: Vec::new(),
+            kept_bytes: 0,
+            most_bytes: KEPT_BYTES,
+        }
+    }
 }
 
 impl Buffers {
+    /// Keeps no more than so many bytes from now on.
+    pub fn limit(&mut self, most_bytes: usize) {
+        self.most_bytes = most_bytes;
+        if self.kept_bytes > most_bytes {
+            self.lengths.clear();
+            self.kept_bytes = 0;
+        }
+    }
+
     /// A buffer of `len` bytes, whatever they are.
     #[must_use]
     pub fn take(&mut self, len: usize) -> Buf {
@@ -38,7 +59,7 @@ impl Buffers {
     /// Keeps a buffer for later.
     pub fn give(&mut self, buf: Buf) {
         let len = buf.len();
-        if self.kept_bytes + len > KEPT_BYTES {
+        if self.kept_bytes + len > self.most_bytes {
             return;
         }
         self.kept_bytes += len;

@@ -46,7 +46,7 @@ pub(crate) const TIERS: &[Tier] = &[
     Tier {
         name: "chaos",
         what: "a served drive under hosts, hostile peers, kills and losses of power, all at once",
-        budget_minutes: Some(4),
+        budget_minutes: Some(5),
     },
     Tier {
         name: "guest",

@@ -1,7 +1,6 @@
 //! Where jobs come from: job files, standard input, and the command line.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -228,11 +227,8 @@ fn open_trace(name: &str) -> Result<Box<dyn BufRead>, String> {
     if name == STDIN {
         return Ok(Box::new(std::io::stdin().lock()));
     }
-    let path = Path::new(name);
-    if path.is_dir() {
-        return Err("this is a directory; name a file in it".to_owned());
-    }
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    let file = files::open_ordinary(Path::new(name));
+    let file = file.map_err(|error| format!("{error} (and {STDIN} for standard input)"))?;
     Ok(Box::new(BufReader::new(file)))
 }
 

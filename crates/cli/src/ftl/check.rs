@@ -45,19 +45,20 @@ fn text(name: &str, report: &Report) -> String {
     text
 }
 
+pub(super) fn finding_json(finding: &Finding) -> Value {
+    let place = finding.place();
+    json!({
+        "zone": place.map(|(zone, _)| zone), "lba": place.map(|(_, lba)| lba),
+        "what": finding.to_string(),
+    })
+}
+
 fn as_json(name: &str, report: &Report) -> Value {
-    let finding = |finding: &Finding| {
-        let place = finding.place();
-        json!({
-            "zone": place.map(|(zone, _)| zone), "lba": place.map(|(_, lba)| lba),
-            "what": finding.to_string(),
-        })
-    };
     json!({
         "schema": 1, "device": name, "is_sound": report.findings.is_empty(),
         "is_map_checked": report.facts.is_some(),
         "mapped_blocks": report.mapped_blocks, "footers": report.footers,
         "zones_without_footer": report.without_footer,
-        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings": report.findings.iter().map(finding_json).collect::<Vec<_>>(),
     })
 }

@@ -14,8 +14,9 @@ use super::failure;
 use crate::devices::{self, HostArgs, Named};
 use crate::exit::{Exit, Failure};
 use crate::namespace::{self, OpenNamespace};
+use crate::profiles;
 use crate::real_drive::{self, Drive};
-use crate::{profiles, stores};
+use crate::stores::{self, Use};
 
 /// Commands in flight of a queue.
 const DEPTH: u32 = 64;
@@ -27,8 +28,8 @@ pub(crate) struct DeviceArgs {
     /// pcie://0000:01:00.0?nsid=1, or a profile with --store FILE
     #[arg(long, short = 'd', value_name = "DEV", global = true)]
     device: Option<String>,
-    /// The file that an emulated drive is in, as of `zonelab serve --store`; it is made if
-    /// it is not there
+    /// The file that an emulated drive is in, as of `zonelab serve --store`; `format` makes it
+    /// if it is not there, and commands that write nothing leave it as it is
     #[arg(long, value_name = "FILE", global = true)]
     store: Option<PathBuf>,
     /// Change a setting of the emulated drive
@@ -36,6 +37,17 @@ pub(crate) struct DeviceArgs {
     set: Vec<String>,
     #[command(flatten)]
     host: HostArgs,
+}
+
+/// What a command does to a drive in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Everything: without a file it makes one.
+    Make,
+    /// It writes to a drive that is there.
+    Write,
+    /// It reads, and the file stays as it is.
+    Look,
 }
 
 /// A drive that is open.
@@ -67,7 +79,7 @@ impl Ground {
     ///
     /// # Errors
     /// It names none, or it cannot be opened.
-    pub(super) fn open(args: &DeviceArgs) -> Result<Self, Failure> {
+    pub(super) fn open(args: &DeviceArgs, needs: Needs) -> Result<Self, Failure> {
         let Some(device) = &args.device else {
             return Err(Failure::usage(
                 "--device is missing: name the drive, as in --device tcp://127.0.0.1:4420/NQN, or \
@@ -108,10 +120,11 @@ impl Ground {
                     )));
                 };
                 config.data = DataStore::Memory;
-                let options = Options {
-                    has_checksums: true,
+                let drive = match needs {
+                    Needs::Make => stores::drive(path, &config, Options::default())?.0,
+                    Needs::Write => stores::drive_there(path, &config, Use::Write)?,
+                    Needs::Look => stores::drive_there(path, &config, Use::Look)?,
                 };
-                let (drive, _) = stores::drive(path, &config, options)?;
                 Ok(Self {
                     name: device.clone(),
                     nsid,

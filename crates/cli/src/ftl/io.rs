@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 
 use serde_json::json;
 use zonelab_device::{Buf, Command, Lba, Op, RejectReason};
@@ -12,6 +13,7 @@ use zonelab_nvme::Status;
 use super::ground::Ground;
 use super::{Said, failure};
 use crate::exit::{Exit, Failure};
+use crate::files::open_ordinary;
 use crate::nvme::fields::dump;
 use crate::nvme::{number, number32};
 
@@ -184,7 +186,8 @@ fn taken(args: &WriteArgs, block_bytes: u32) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match path {
         "-" => std::io::stdin().take(most + 1).read_to_end(&mut bytes),
-        path => File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
+        path => open_ordinary(Path::new(path))
+            .and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
     };
     let wrong = |what: String| Failure::input(anyhow::anyhow!("{path}: {what}"));
     read.map_err(|error| wrong(error.to_string()))?;

@@ -14,6 +14,8 @@ use zonelab_ftl::durable::look::Purpose;
 use zonelab_ftl::media::ZoneUse;
 use zonelab_ftl::{FtlError, Shape};
 
+use ground::Needs;
+
 use crate::console;
 use crate::exit::{Exit, Failure};
 use crate::nvme::fields::pretty;
@@ -65,6 +67,17 @@ enum Command {
     Write(io::WriteArgs),
 }
 
+impl Command {
+    const fn needs(&self) -> Needs {
+        match self {
+            Self::Format(_) => Needs::Make,
+            Self::Repair(of) if !of.writes() => Needs::Look,
+            Self::Info | Self::Check | Self::Dump(_) => Needs::Look,
+            Self::Repair(_) | Self::Read(_) | Self::Write(_) => Needs::Write,
+        }
+    }
+}
+
 /// Does what the command line says.
 ///
 /// # Errors
@@ -73,7 +86,7 @@ pub(crate) fn ftl(args: &Args) -> Result<Exit, Failure> {
     if let Command::Write(of) = &args.command {
         of.check()?;
     }
-    let ground = ground::Ground::open(&args.device)?;
+    let ground = ground::Ground::open(&args.device, args.command.needs())?;
     let said = match &args.command {
         Command::Format(of) => format::format(ground, of),
         Command::Info => info::info(ground),

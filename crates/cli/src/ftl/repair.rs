@@ -1,11 +1,12 @@
 //! `zonelab ftl repair`.
 
 use serde_json::{Value, json};
+use zonelab_ftl::check::Finding;
 use zonelab_ftl::repair::{CutBack, Repair};
 
-use super::Said;
 use super::ground::Ground;
 use super::info::slot_name;
+use super::{Said, check};
 use crate::exit::{Exit, Failure};
 
 /// Options of `ftl repair`.
@@ -19,8 +20,15 @@ pub(super) struct RepairArgs {
     dry_run: bool,
 }
 
+impl RepairArgs {
+    /// Whether the drive is changed.
+    pub(super) const fn writes(&self) -> bool {
+        self.force && !self.dry_run
+    }
+}
+
 pub(super) fn repair(mut ground: Ground, args: &RepairArgs) -> Result<Said, Failure> {
-    let (nsid, writes) = (ground.nsid, args.force && !args.dry_run);
+    let (nsid, writes) = (ground.nsid, args.writes());
     let repair = ground.ask(async move |io| zonelab_ftl::repair::repair(&io, nsid, writes).await);
     let name = ground.name.clone();
     let repair = ground.end(repair)?;
@@ -31,8 +39,12 @@ pub(super) fn repair(mut ground: Ground, args: &RepairArgs) -> Result<Said, Fail
     })
 }
 
-/// Damage that is still there is an invalid input; what was given up for it is a difference.
+/// Damage that is still there is an invalid input, as it is to a check; what was given up for
+/// it is a difference.
 const fn exit_of(repair: &Repair) -> Exit {
+    if !repair.findings.is_empty() {
+        return Exit::InvalidInput;
+    }
     match (&repair.damage, repair.is_done) {
         (None, _) => Exit::Done,
         (Some(_), false) => Exit::InvalidInput,
@@ -43,7 +55,10 @@ const fn exit_of(repair: &Repair) -> Exit {
 
 fn text(name: &str, repair: &Repair) -> String {
     let Some(damage) = &repair.damage else {
-        return format!("{name}: it can be mounted, and nothing is to be repaired\n");
+        return match repair.findings.is_empty() {
+            true => format!("{name}: it can be mounted, and nothing is to be repaired\n"),
+            false => format!("{name}: it can be mounted\n{}", findings_text(repair)),
+        };
     };
     let mut text = format!("{name}: {damage}\n");
     let (begin, again) = match repair.is_done {
@@ -68,9 +83,27 @@ fn text(name: &str, repair: &Repair) -> String {
     for cut in &repair.cut_back {
         text += &format!("  {cut}\n");
     }
+    text += &findings_text(repair);
     if !repair.is_done {
         text += "Nothing was changed. With --force it is done: copy a store before \
                  (cp --sparse=always)\n";
+    }
+    text
+}
+
+/// What a check finds beside what a mount needs.
+fn findings_text(repair: &Repair) -> String {
+    if repair.findings.is_empty() {
+        return String::new();
+    }
+    let mut text = "A repair does not mend this, which a check finds:\n".to_owned();
+    for finding in &repair.findings {
+        text += &format!("  {finding}\n");
+    }
+    let is_footer = |finding: &Finding| matches!(finding, Finding::Footer { .. });
+    if repair.findings.iter().any(is_footer) {
+        text += "A mount reads no footers: a damaged one loses nothing, and is written anew when \
+                 its zone has been collected.\n";
     }
     text
 }
@@ -102,13 +135,14 @@ fn as_json(name: &str, repair: &Repair) -> Value {
         }
     };
     json!({
-        "schema": 1, "device": name, "is_sound": repair.damage.is_none(),
+        "schema": 1, "device": name, "is_sound": repair.damage.is_none() && repair.findings.is_empty(),
         "is_done": repair.is_done, "damage": repair.damage.as_ref().map(ToString::to_string),
         "checkpoint": repair.checkpoint.map(|(checkpoint, _)| checkpoint),
         "image": repair.checkpoint.map(|(_, slot)| slot_name(slot)),
         "restored_anchors": repair.restored_anchors,
         "restored_image_blocks": repair.restored_image_blocks,
         "restored_journal_blocks": repair.restored_journal_blocks,
+        "findings": repair.findings.iter().map(check::finding_json).collect::<Vec<_>>(),
         "cut_back": repair.cut_back.iter().map(cut).collect::<Vec<_>>(),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 
 use serde_json::json;
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Op, QueuePair as _, Tag};
@@ -13,6 +14,7 @@ use zonelab_nvme::command::{Flush, Read, Write};
 use super::fields::{dump, pretty};
 use super::{Session, failure, number, number32, out_of_range, refused};
 use crate::exit::Failure;
+use crate::files::open_ordinary;
 
 /// Most data of one call, which it has in memory.
 const MOST_BYTES: u64 = 1 << 30;
@@ -168,7 +170,9 @@ fn blocks_up_to(session: &Session, path: &str, most: u64) -> Result<(Buf, u32), 
     let limit = most.saturating_add(1);
     let taken = match path {
         "-" => std::io::stdin().take(limit).read_to_end(&mut bytes),
-        path => File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
+        path => {
+            open_ordinary(Path::new(path)).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+        }
     };
     taken.map_err(|e| Failure::input(anyhow::anyhow!("{path}: {e}")))?;
     if bytes.is_empty() {

@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use zonelab_device::{NamespaceId, Nanos, NoNamespace};
+use zonelab_live::http::STACK_BYTES;
 use zonelab_live::layer::Served;
 use zonelab_nvme::zns::ZoneState;
 use zonelab_ssd::faults::{self, FaultId, FaultPlan, Standing};
@@ -29,7 +30,7 @@ pub(crate) const SCHEMA: u64 = 1;
 /// Bytes of a request at most, its end of line included.
 const LINE_BYTES: usize = 1 << 16;
 /// Clients at a time.
-const CLIENTS: usize = 8;
+pub(super) const CLIENTS: usize = 8;
 /// How long a client may be silent, and may take nothing of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long power may be off: what is longer is a slip.
@@ -324,6 +325,7 @@ fn accept(listener: &UnixListener, handle: &LoopHandle<Served>) {
         let (client, handle) = (Arc::clone(&clients), handle.clone());
         let started = std::thread::Builder::new()
             .name("control client".to_owned())
+            .stack_size(STACK_BYTES)
             .spawn(move || {
                 // A client that went away is none of our business.
                 let _ = converse(&stream, &handle);

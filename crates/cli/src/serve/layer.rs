@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use zonelab_config::units::fmt_size;
 use zonelab_device::{DeviceInfo, NamespaceId};
-use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy};
+use zonelab_ftl::{FormatSettings, FtlError, FtlSettings, Placement, Policy, map_memory_bytes};
 use zonelab_lab::device::{ReportedZone, zones_of};
 use zonelab_live::layer::{FtlLayer, LayerSettings, LayerState};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::DataStore;
 use zonelab_ssd::faults::FaultyDrive;
 
+use super::memory::Measure;
 use crate::exit::Failure;
 use crate::ftl;
 use crate::namespace::{self, Loss};
@@ -79,6 +80,13 @@ impl LayerArgs {
         self.ftl_log.as_deref()
     }
 
+    /// What its map may take beyond what it has when it is mounted.
+    pub(super) fn map_growth_bytes(&self, state: &LayerState) -> u64 {
+        let blocks = u32::try_from(state.size_lbas).unwrap_or(u32::MAX);
+        let share = self.ftl_map_share;
+        share.map_or(0, |share| map_memory_bytes(blocks, Some(share)))
+    }
+
     /// Starts the layer on the drive, if one was asked for.
     ///
     /// # Errors
@@ -87,6 +95,7 @@ impl LayerArgs {
         &self,
         profile: &str,
         drive: &mut FaultyDrive,
+        measure: &Measure,
     ) -> Result<Option<FtlLayer>, Failure> {
         if !self.ftl {
             return Ok(None);
@@ -97,7 +106,7 @@ impl LayerArgs {
             ));
         }
         let nsid = self.namespace(profile, drive.drive().info())?;
-        let settings = self.settings(nsid)?;
+        let settings = self.settings(nsid, measure)?;
         // What could not be used afterwards is not emptied.
         let namespace = drive.drive().info().namespace(nsid);
         let limit = namespace.and_then(|of| of.zoned.as_ref()?.max_active);
@@ -137,7 +146,7 @@ impl LayerArgs {
         namespace::of_emulated(&format!("--ftl-namespace: {profile}"), &info, named)
     }
 
-    fn settings(&self, nsid: NamespaceId) -> Result<LayerSettings, Failure> {
+    fn settings(&self, nsid: NamespaceId, measure: &Measure) -> Result<LayerSettings, Failure> {
         let mut uuid = [0; 16];
         getrandom::fill(&mut uuid).map_err(Failure::environment)?;
         let of_option = |error: FtlError| refusal("--ftl", &error);
@@ -161,6 +170,8 @@ impl LayerArgs {
                 generations: self.ftl_generations.unwrap_or(defaults.0.generations),
                 collect_below: self.ftl_collect_below,
                 map_share: self.ftl_map_share,
+                // The rest is for hosts, and for the data of a drive in memory.
+                map_memory_max_bytes: measure.available_bytes().map(|bytes| bytes / 2),
                 ..defaults.0
             },
             format: FormatSettings {
@@ -202,6 +213,10 @@ fn refusal(profile: &str, error: &FtlError) -> Failure {
             Failure::usage(format!("--ftl-{option} {value}: valid: {valid}"))
         }
         FtlError::TooManyQueues { .. } => Failure::usage(format!("--ftl-queues: {error}")),
+        FtlError::MapMemory { .. } => Failure::environment(anyhow::anyhow!(
+            "{profile}: --ftl: {error}, half of what this process may have: --ftl-map-share \
+             PERCENT has a share of it in memory"
+        )),
         FtlError::NotFormatted => Failure::input(anyhow::anyhow!(
             "{profile}: zones hold data, and none of it is the layer's; --ftl-format if all of it \
              may be lost"

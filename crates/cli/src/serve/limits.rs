@@ -1,10 +1,10 @@
 //! Options about what peers may cost.
 
 use zonelab_config::units::parse_size;
-use zonelab_target::server::{Limits, Memory};
+use zonelab_target::server::{self, Limits, Memory};
+use zonelab_target::tcp;
 
 use super::duration;
-use super::memory::available_bytes;
 use crate::exit::Failure;
 
 /// Options about what peers may cost.
@@ -17,7 +17,7 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "N", value_parser = count)]
     max_connections_per_address: Option<u32>,
     /// Most data of commands in memory, of all hosts [default: 512MiB, or an eighth of what
-    /// this process may have if that is less]
+    /// is shared out if that is less: see docs/serve.md]
     #[arg(long, value_name = "SIZE")]
     max_memory: Option<String>,
     /// Most data of commands in memory, of a host [default: 256MiB, or as all hosts]
@@ -39,6 +39,17 @@ pub(super) struct LimitArgs {
 
 /// The least connections that are of use.
 const FOR_A_HOST: usize = 2;
+/// What a command takes without its data, in the connection, the controller and the drive.
+const COMMAND_BYTES: u64 = 512;
+/// What TLS takes for a connection.
+const TLS_BYTES: u64 = 128 << 10;
+
+/// Most memory that a connection takes, without what it shares with others.
+pub(super) fn connection_bytes(tcp: &tcp::Settings, has_tls: bool) -> u64 {
+    let commands = u64::from(tcp.queue_depth) * COMMAND_BYTES;
+    let tls = if has_tls { TLS_BYTES } else { 0 };
+    u64::from(tcp.receive_bytes) + server::OWN_BYTES + commands + tls
+}
 
 fn count(text: &str) -> Result<u32, String> {
     let count = text.parse().ok().filter(|count| *count <= 65536);
@@ -61,7 +72,14 @@ impl LimitArgs {
 
     /// The bounds of memory, if this process may have `available` bytes. Those that no
     /// option names follow from that, and from those that one names.
-    fn memory(&self, available: Option<u64>, transfer_bytes: u32) -> Result<Memory, Failure> {
+    ///
+    /// # Errors
+    /// An option is none.
+    pub(super) fn memory(
+        &self,
+        available: Option<u64>,
+        transfer_bytes: u32,
+    ) -> Result<Memory, Failure> {
         let size = |option: &str, text: &Option<String>| {
             let parsed = text.as_deref().map(parse_size).transpose();
             parsed.map_err(|problem| Failure::usage(format!("{option}: {problem}")))
@@ -85,16 +103,20 @@ impl LimitArgs {
         })
     }
 
-    /// The limits that they say.
+    /// The limits that they say, if this process may have `available` bytes of memory.
     ///
     /// # Errors
     /// An option is none.
-    pub(super) fn limits(&self, transfer_bytes: u32) -> Result<Limits, Failure> {
+    pub(super) fn limits(
+        &self,
+        available: Option<u64>,
+        transfer_bytes: u32,
+    ) -> Result<Limits, Failure> {
         let connections = self.max_connections as usize;
         let most = self.max_connections_per_address.map(|most| most as usize);
         let half = connections.div_ceil(2).max(FOR_A_HOST);
         let strangers = (connections / 4).max(1);
-        let memory = self.memory(available_bytes(), transfer_bytes)?;
+        let memory = self.memory(available, transfer_bytes)?;
         let checked = memory.check(transfer_bytes);
         checked.map_err(|error| Failure::usage(format!("--max-memory...: {error}")))?;
         Ok(Limits {

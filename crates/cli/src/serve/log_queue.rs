@@ -150,12 +150,18 @@ mod tests {
         let missing = |count| format!("{count} are missing");
         let (mut queue, writer) = LogQueue::with_room(10, slow, missing);
         writer.spawn().unwrap();
-        for number in 0..1000 {
-            queue
-                .write_all(format!("line {number}").as_bytes())
-                .unwrap();
-        }
-        queue.end();
+        let (done, is_done) = channel();
+        std::thread::spawn(move || {
+            for number in 0..1000 {
+                let line = format!("line {number}");
+                queue.write_all(line.as_bytes()).unwrap();
+            }
+            queue.end();
+            done.send(()).unwrap();
+        });
+        is_done
+            .recv_timeout(Duration::from_secs(60))
+            .expect("a log that nobody reads holds up nobody");
         for _ in 0..1000 {
             go_on.send(()).unwrap();
         }

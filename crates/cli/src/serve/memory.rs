@@ -1,23 +1,77 @@
 //! How much memory this process may have: what the machine has left, what its control groups
 //! allow, and its own limit.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of a file of the kernel that is read for this.
 const MOST: usize = 1 << 16;
 
-/// Memory that this process can have without anybody being ended for it; `None`: nothing says.
-pub(super) fn available_bytes() -> Option<u64> {
-    available_in(Path::new("/"))
+/// What this process may have. It is asked for in the sandbox too, where no file of the kernel
+/// can be opened any more.
+pub(super) struct Measure {
+    /// What the machine and the control groups had left when this was made.
+    left_then: Option<u64>,
+    /// What was in memory of this process then.
+    resident_then: u64,
+    /// Limits of address space and of data.
+    limits: [Option<u64>; 2],
+    /// `/proc/self/status`.
+    status: Option<File>,
 }
 
-/// The same by the files below `root`: the least of all that say something.
-fn available_in(root: &Path) -> Option<u64> {
-    let machine = available_of_machine(root);
-    let limits = groups(root).into_iter().chain(address_space(root));
-    limits.chain(machine).min()
+impl Measure {
+    /// Looks at all there is to see.
+    pub(super) fn new() -> Self {
+        Self::below(Path::new("/"))
+    }
+
+    /// By the files below `root`.
+    fn below(root: &Path) -> Self {
+        let machine = available_of_machine(root);
+        let limits = read(&root.join("proc/self/limits")).unwrap_or_default();
+        let limit = |name| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        let mut measure = Self {
+            left_then: groups(root).into_iter().chain(machine).min(),
+            resident_then: 0,
+            limits: ["Max address space", "Max data size"].map(limit),
+            status: File::open(root.join("proc/self/status")).ok(),
+        };
+        measure.resident_then = measure.used(RESIDENT);
+        measure
+    }
+
+    /// A size in `/proc/self/status`; 0 if it cannot be read.
+    fn used(&self, name: &str) -> u64 {
+        let mut text = [0; 1 << 13];
+        let read = self.status.as_ref().map(|file| file.read_at(&mut text, 0));
+        let length = read.and_then(Result::ok).unwrap_or(0);
+        kib_of(&String::from_utf8_lossy(&text[..length]), name).unwrap_or(0)
+    }
+
+    /// Memory that it can have without anybody being ended for it: the least of all that say
+    /// something; `None`: nothing does.
+    pub(super) fn available_bytes(&self) -> Option<u64> {
+        let grown = self.used(RESIDENT).saturating_sub(self.resident_then);
+        let left = self.left_then.map(|left| left.saturating_sub(grown));
+        left.into_iter().chain(self.left_to_reserve_bytes()).min()
+    }
+
+    /// What is left of its limits of address space and of data, which count what is set aside
+    /// whether it is used or not; `None`: it has none.
+    pub(super) fn left_to_reserve_bytes(&self) -> Option<u64> {
+        let limits = self.limits.iter().zip(["VmSize:", "VmData:"]);
+        let left = limits.filter_map(|(most, used)| Some((*most)?.saturating_sub(self.used(used))));
+        left.min()
+    }
 }
+
+/// What is in memory of a process and in no file.
+const RESIDENT: &str = "RssAnon:";
 
 fn read(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -34,18 +88,6 @@ fn kib_of(text: &str, word: &str) -> Option<u64> {
 /// What programs can have without others being written out.
 fn available_of_machine(root: &Path) -> Option<u64> {
     kib_of(&read(&root.join("proc/meminfo"))?, "MemAvailable:")
-}
-
-/// What is left of the limit of address space (`RLIMIT_AS`).
-fn address_space(root: &Path) -> Option<u64> {
-    let limits = read(&root.join("proc/self/limits"))?;
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max address space"))?;
-    let most: u64 = line.split_whitespace().next()?.parse().ok()?;
-    let status = read(&root.join("proc/self/status"));
-    let used = status.and_then(|text| kib_of(&text, "VmSize:"));
-    Some(most.saturating_sub(used.unwrap_or(0)))
 }
 
 /// What is left of the limits of each control group that this process is in, and of those
@@ -101,7 +143,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let found = available_in(&root);
+        let found = Measure::below(&root).available_bytes();
         let _ = fs::remove_dir_all(&root);
         found
     }
@@ -129,6 +171,15 @@ mod tests {
                     ("proc/self/status", "Name: x\nVmSize:\t    1024 kB\n"),
                 ],
                 Some(2 * mib),
+            ),
+            (
+                "data",
+                vec![
+                    machine,
+                    limits("Max data size             3145728   unlimited  bytes\n"),
+                    ("proc/self/status", "VmSize: 9000 kB\nVmData: 2048 kB\n"),
+                ],
+                Some(mib),
             ),
             (
                 "group",

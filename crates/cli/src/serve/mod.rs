@@ -11,6 +11,7 @@ mod memory;
 mod output;
 mod reload;
 mod sandbox;
+mod shares;
 mod store;
 mod tls;
 
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 
 use zonelab_config::units::{parse_duration, parse_size};
 use zonelab_device::Nanos;
-use zonelab_live::http::Listener;
+use zonelab_live::http::{self, Listener};
 use zonelab_live::layer::{FtlLayer, Served};
 use zonelab_live::web;
 use zonelab_nvme::tcp::Digests;
@@ -32,7 +33,9 @@ use zonelab_target::server::{LoopHandle, Server, ServerSettings, loop_calls};
 use zonelab_target::tcp;
 
 use authentication::AuthenticationArgs;
+use memory::Measure;
 use reload::Watched;
+use shares::{Beside, Shares};
 
 use crate::exit::{Exit, Failure};
 use crate::{console, files, profiles, usage};
@@ -183,12 +186,14 @@ docs/serve.md says how to connect, what is honoured and what is not.";
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
+    let measure = Measure::new();
+    shares::one_arena(&measure);
     let max_lateness = args
         .max_lateness
         .as_deref()
         .map(|text| duration("--max-lateness", text))
         .transpose()?;
-    let settings = server_settings(args)?;
+    let settings = server_settings(args, &measure)?;
     let config = config(args)?;
     let plan = faults(args, &config)?;
     // Before the files are read, so that no change is missed.
@@ -198,7 +203,7 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let nqn = nqn(args, &config);
     let tls = args.tls.check(&nqn)?;
     let mut logs = args.logs.start()?;
-    let (drive, found) = store::drive(args, &config)?;
+    let (drive, found) = store::drive(args, &config, &measure)?;
     let control = args.control.as_deref().map(control::bind).transpose()?;
     // Before the first thread that deals with what peers send.
     sandbox::enter(args)?;
@@ -209,7 +214,7 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     let tls = tls.map(tls::Checked::bind).transpose()?;
     let tls_address = tls.as_ref().map(|bound| bound.address);
     let places = (address, tls_address);
-    let mut subsystem = subsystem(args, (drive, plan), (&nqn, &settings), places)?;
+    let mut subsystem = subsystem(args, (drive, plan, &measure), (&nqn, &settings), places)?;
     authentication::require(&mut subsystem, keys)?;
     if let Some(file) = &args.hosts {
         let set = subsystem.set_hosts(Nanos::ZERO, rules);
@@ -225,6 +230,8 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     watched.extend(keys);
     let _watching = reload::watch(watched, handle.clone())?;
     let web = args.web.map(|web| listen(web, handle)).transpose()?;
+    // All threads that are always there have their memory by now.
+    share_memory(args, &settings, &measure, (&mut server, &mut subsystem))?;
     let places = (address, tls_address, web.as_ref().map(Listener::address));
     let config = subsystem.drive().drive().config();
     let found = found.map(|found| store::Summary::new(args, &found));
@@ -244,6 +251,40 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     } else {
         Exit::ExpectationFailed
     })
+}
+
+/// Bounds what takes memory by what this process may have.
+fn share_memory(
+    args: &Args,
+    settings: &ServerSettings,
+    measure: &Measure,
+    (server, subsystem): (&mut Server, &mut Served),
+) -> Result<(), Failure> {
+    let tcp = &settings.tcp;
+    let layer = subsystem.layer().map(FtlLayer::state);
+    let map_bytes = layer.map_or(0, |state| args.layer.map_growth_bytes(&state));
+    let clients = |is_there: bool, most: usize| if is_there { most as u64 } else { 0 };
+    let beside = Beside {
+        connections: args.limits.connections(),
+        connection_bytes: limits::connection_bytes(tcp, args.tls.is_wanted()),
+        map_bytes,
+        client_threads: clients(args.web.is_some(), http::Limits::default().connections)
+            + clients(args.control.is_some(), control::CLIENTS),
+    };
+    let Some(shares) = Shares::now(measure, beside)? else {
+        return Ok(());
+    };
+    let memory = args
+        .limits
+        .memory(Some(shares.whole_bytes()), tcp.transfer_bytes)?;
+    let limited = server.limit_memory(memory, shares.kept_bytes());
+    limited.map_err(|error| Failure::usage(format!("--max-memory...: {error}")))?;
+    subsystem.limit_buffers(shares.kept_bytes());
+    if args.store.is_none() && args.data_limit.is_none() {
+        let drive = subsystem.drive_mut().drive_mut();
+        drive.limit_data(Some(shares.data_bytes()));
+    }
+    Ok(())
 }
 
 /// The files that are read again when they change.
@@ -275,7 +316,7 @@ fn duration(option: &str, text: &str) -> Result<Nanos, Failure> {
         .map_err(|problem| Failure::usage(format!("{option}: {problem}")))
 }
 
-fn server_settings(args: &Args) -> Result<ServerSettings, Failure> {
+fn server_settings(args: &Args, measure: &Measure) -> Result<ServerSettings, Failure> {
     let usage = |what: String| Failure::usage(format!("--in-capsule: {what}"));
     let in_capsule = parse_size(&args.in_capsule).map_err(|problem| usage(problem.to_string()))?;
     let in_capsule_bytes = u32::try_from(in_capsule)
@@ -296,7 +337,9 @@ fn server_settings(args: &Args) -> Result<ServerSettings, Failure> {
             digests: Digests::default().with_hdgst(hdgst).with_ddgst(ddgst),
             ..defaults
         },
-        limits: args.limits.limits(defaults.transfer_bytes)?,
+        limits: args
+            .limits
+            .limits(measure.available_bytes(), defaults.transfer_bytes)?,
         spin: duration("--spin", &args.spin)?,
     };
     settings
@@ -345,7 +388,7 @@ fn nqn(args: &Args, config: &DriveConfig) -> String {
 
 fn subsystem(
     args: &Args,
-    (drive, plan): (Drive, FaultPlan),
+    (drive, plan, measure): (Drive, FaultPlan, &Measure),
     (nqn, server): (&str, &ServerSettings),
     (address, tls): (SocketAddr, Option<SocketAddr>),
 ) -> Result<Served, Failure> {
@@ -374,7 +417,7 @@ fn subsystem(
         }
     }
     let mut drive = FaultyDrive::new(drive, plan);
-    let layer = args.layer.start(&args.profile, &mut drive)?;
+    let layer = args.layer.start(&args.profile, &mut drive, measure)?;
     let made = Served::with_layer(drive, layer, settings);
     made.map_err(|error| Failure::usage(error.to_string()))
 }

@@ -9,7 +9,7 @@ use zonelab_ssd::config::DriveConfig;
 use zonelab_store::{Found, Options};
 
 use super::Args;
-use super::memory::available_bytes;
+use super::memory::Measure;
 use crate::exit::Failure;
 use crate::stores;
 
@@ -25,11 +25,14 @@ pub(super) enum Checksums {
 /// What data may take if the machine does not say how much memory it has.
 const DATA_LIMIT_BYTES: u64 = 1 << 30;
 
-/// Most bytes of memory that data may take.
-fn data_limit(args: &Args) -> Result<u64, Failure> {
-    let half = || available_bytes().map_or(DATA_LIMIT_BYTES, |bytes| bytes / 2);
+/// Most bytes of memory that data may take, before it is known what the rest takes.
+fn data_limit(args: &Args, measure: &Measure) -> Result<u64, Failure> {
     args.data_limit.as_deref().map_or_else(
-        || Ok(half()),
+        || {
+            Ok(measure
+                .available_bytes()
+                .map_or(DATA_LIMIT_BYTES, |bytes| bytes / 4))
+        },
         |text| {
             parse_size(text).map_err(|problem| Failure::usage(format!("--data-limit: {problem}")))
         },
@@ -41,10 +44,14 @@ fn data_limit(args: &Args) -> Result<u64, Failure> {
 ///
 /// # Errors
 /// The store cannot be opened, is in use, damaged, or of another drive.
-pub(super) fn drive(args: &Args, config: &DriveConfig) -> Result<(Drive, Option<Found>), Failure> {
+pub(super) fn drive(
+    args: &Args,
+    config: &DriveConfig,
+    measure: &Measure,
+) -> Result<(Drive, Option<Found>), Failure> {
     let Some(path) = args.store.as_deref() else {
         let mut drive = Drive::new(config);
-        drive.limit_data(Some(data_limit(args)?));
+        drive.limit_data(Some(data_limit(args, measure)?));
         return Ok((drive, None));
     };
     let options = Options {

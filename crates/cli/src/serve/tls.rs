@@ -38,6 +38,11 @@ pub(super) struct Bound {
 }
 
 impl TlsArgs {
+    /// Whether hosts can come with TLS.
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.tls_listen.is_some()
+    }
+
     /// The address of the port, if there is to be one.
     pub(super) const fn listen(&self) -> Option<SocketAddr> {
         self.tls_listen

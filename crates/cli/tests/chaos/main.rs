@@ -21,6 +21,8 @@
 //! everything that they ever wrote, all leave, and the servers are measured. The last third of the
 //! rounds has no ends of servers, so that what these would hide can add up.
 //!
+//! Beside that, a server of the layer alone is killed over and over (`kills`).
+//!
 //! **What a seed determines.** Each host, connection, neighbour and server has a sequence of
 //! choices of its own, which follows from the seed: what it does, in what order, and with which
 //! sizes. When it does it depends on sockets, processes and the machine: two runs with a seed do
@@ -40,10 +42,16 @@ mod counts;
 mod dice;
 mod events;
 mod host;
+mod kills;
 mod link;
 mod neighbours;
 mod pattern;
 mod proxy;
+#[path = "../suite/scratch.rs"]
+#[expect(dead_code, reason = "the tests of the command need more of it")]
+mod scratch;
+#[path = "../suite/served.rs"]
+mod served;
 mod server;
 mod stage;
 #[path = "../hostile/wire.rs"]

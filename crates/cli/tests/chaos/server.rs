@@ -67,7 +67,7 @@ pub(crate) struct Footprint {
 }
 
 /// `zonelab ARGS...` in a directory.
-fn zonelab(directory: &Path, args: &[&str]) -> Command {
+pub(crate) fn zonelab(directory: &Path, args: &[&str]) -> Command {
     let own = || env!("CARGO_BIN_EXE_zonelab").into();
     let program = std::env::var_os("ZONELAB_UNDER_TEST").unwrap_or_else(own);
     let mut command = Command::new(program);

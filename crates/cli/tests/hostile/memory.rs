@@ -1,7 +1,9 @@
 //! Peers that want the server to hold more than it has.
 
 use super::server::{Server, Victim, until};
-use super::wire::{self, AUTHENTICATION_REQUIRED, Connect, DATA, HOST, Host, R2T, Wire};
+use super::wire::{
+    self, AUTHENTICATION_REQUIRED, CAPACITY_EXCEEDED, Connect, DATA, HOST, Host, R2T, Wire,
+};
 
 /// A write of 1 MiB whose data has to be asked for.
 fn large_write(cid: u16, nsid: u32) -> Vec<u8> {
@@ -139,4 +141,96 @@ fn data_that_nobody_takes_is_bounded() {
     let grown = server.memory_kib("VmRSS").saturating_sub(before);
     assert!(grown < 160 << 10, "{grown} KiB where 32 MiB are allowed");
     victim.end();
+}
+
+/// Blocks of a zone.
+const ZONE: u64 = 8192;
+
+/// Fills zones from the second on until a write fails, and returns how many bytes there was
+/// room for. A write takes no more memory than a connection has of its own.
+fn fill(host: &mut Host) -> u64 {
+    let data = [7; 64 << 10];
+    let blocks = data.len() as u32 / 4096;
+    let mut slba = ZONE;
+    loop {
+        assert!(slba < 64 * ZONE, "2 GiB fit into less");
+        let write = wire::in_capsule(0x01, host.io.next_cid(), 1, data.len() as u32);
+        let write = wire::about_blocks(write, slba, blocks);
+        let (response, _) = host.io.call(&wire::capsule(write, &data)).unwrap();
+        match response.status {
+            0 => slba += u64::from(blocks),
+            CAPACITY_EXCEEDED => return (slba - ZONE) * 4096,
+            other => panic!("block {slba}: status {other:#x}"),
+        }
+    }
+}
+
+/// Whatever address space a server is given, hosts that want all of it get a failing status,
+/// or it says that it is too little. It never ends.
+#[test]
+fn limits_of_memory_end_no_server() {
+    for kib in (75_000..=500_000).step_by(25_000) {
+        let started = Server::start_within(Some(kib), false, &["--web", "127.0.0.1:0"]);
+        let mut server = match started {
+            Ok(server) => server,
+            Err((status, said)) => {
+                assert_eq!(status.code(), Some(4), "{kib} KiB: {said}");
+                assert!(said.contains("this process may have"), "{kib} KiB: {said}");
+                assert!(kib < 200_000, "{kib} KiB: {said}");
+                continue;
+            }
+        };
+        let connect = |source| Host::connect(source, server.address, &server.nqn, 128).unwrap();
+        let mut hoarders: Vec<Host> = (0..48).map(|n| connect([1 + n % 3, n])).collect();
+        for (index, host) in hoarders.iter_mut().enumerate() {
+            // Half of them send no data, and half take none.
+            let opcode = [0x01, 0x02][index % 2];
+            for cid in 1..=120 {
+                host.io.send(&large(opcode, cid)).unwrap();
+            }
+        }
+        let mut writer = connect([5, 1]);
+        let room = fill(&mut writer);
+        assert!(room >= 4 << 20, "{kib} KiB: room for {room} bytes");
+        // There is memory for those who come, and for all but the data of the drive.
+        for n in 0..12 {
+            connect([6, n]).read().unwrap();
+        }
+        writer.read().unwrap();
+        let status = writer.write(1, 1000 * ZONE, &[9; 4096]);
+        assert_eq!(status, CAPACITY_EXCEEDED, "{kib} KiB");
+        assert!(server.is_alive(), "{kib} KiB: {}", server.logs());
+    }
+}
+
+/// The map of the layer is four bytes a block, 30 MiB for this drive: it is there, or refused
+/// before it is made, by a line that says what to do.
+#[test]
+fn a_map_that_takes_too_much_memory_is_refused() {
+    let (mut served, mut refused) = (0, 0);
+    for kib in (100_000..=300_000).step_by(25_000) {
+        for share in [&[][..], &["--ftl-map-share", "10%"]] {
+            let args = [&["--ftl"], share].concat();
+            match Server::start_within(Some(kib), false, &args) {
+                Ok(mut server) => {
+                    let mut host = server.host();
+                    assert_eq!(host.write(1, 7, &[3; 4096]), 0, "{kib} KiB {share:?}");
+                    host.read().unwrap();
+                    assert!(server.is_alive(), "{kib} KiB: {}", server.logs());
+                    served += 1;
+                }
+                Err((status, said)) => {
+                    assert_eq!(status.code(), Some(4), "{kib} KiB {share:?}: {said}");
+                    let of_map = said.contains("--ftl-map-share PERCENT");
+                    let of_all = said.contains("this process may have");
+                    assert!(of_map || of_all, "{kib} KiB {share:?}: {said}");
+                    refused += usize::from(of_map && said.contains("takes 30 MiB"));
+                }
+            }
+        }
+    }
+    assert!(
+        served > 6 && refused > 0,
+        "{served} served, {refused} refused"
+    );
 }

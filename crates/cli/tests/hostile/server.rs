@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -38,6 +38,19 @@ pub(crate) struct Server {
 impl Server {
     /// Serves a drive without its times; `has_keys`: only to hosts with the key.
     pub(crate) fn start(has_keys: bool, args: &[&str]) -> Self {
+        let started = Self::start_within(None, has_keys, args);
+        started.unwrap_or_else(|(status, said)| panic!("{status}: {said}"))
+    }
+
+    /// The same, with so much address space in KiB if there is a number.
+    ///
+    /// # Errors
+    /// It ends at once: its status, and what it said.
+    pub(crate) fn start_within(
+        kib: Option<u32>,
+        has_keys: bool,
+        args: &[&str],
+    ) -> Result<Self, (ExitStatus, String)> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("zonelab-hostile-{}-{count}", std::process::id());
@@ -48,7 +61,17 @@ impl Server {
         // Another build can be put in its place, to see what it makes of this.
         let own = || env!("CARGO_BIN_EXE_zonelab").into();
         let program = std::env::var_os("ZONELAB_UNDER_TEST").unwrap_or_else(own);
-        let mut command = Command::new(program);
+        let mut command = match kib {
+            None => Command::new(program),
+            Some(kib) => {
+                let mut command = Command::new("sh");
+                let limited = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
+                command.arg("-c").arg(limited).arg(program);
+                // As most have it: nobody has said how the memory of threads is set aside.
+                command.env_remove("MALLOC_ARENA_MAX");
+                command
+            }
+        };
         let fixed = "serve small-zones --listen 127.0.0.1:0 --json --no-timing --spin 0us";
         command.args(fixed.split(' ')).args(args);
         if has_keys {
@@ -60,16 +83,18 @@ impl Server {
         let mut line = String::new();
         let stdout = child.stdout.as_mut().unwrap();
         BufReader::new(stdout).read_line(&mut line).unwrap();
-        let said: serde_json::Value = serde_json::from_str(&line)
-            .unwrap_or_else(|_| panic!("{}", std::fs::read_to_string(&stderr).unwrap()));
+        let Ok(said) = serde_json::from_str::<serde_json::Value>(&line) else {
+            let text = std::fs::read_to_string(&stderr).unwrap();
+            return Err((child.wait().unwrap(), text));
+        };
         let port = u16::try_from(said["port"].as_u64().unwrap()).unwrap();
-        Self {
+        Ok(Self {
             child,
             address: ([127, 0, 0, 1], port).into(),
             nqn: said["nqn"].as_str().unwrap().to_owned(),
             stderr,
             keys,
-        }
+        })
     }
 
     pub(crate) fn host(&self) -> Host {

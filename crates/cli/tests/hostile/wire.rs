@@ -26,6 +26,7 @@ pub(crate) const R2T: u8 = 0x09;
 pub(crate) const INVALID_FIELD: u16 = 0x002;
 pub(crate) const INVALID_NAMESPACE: u16 = 0x00b;
 pub(crate) const OPERATION_DENIED: u16 = 0x015;
+pub(crate) const CAPACITY_EXCEEDED: u16 = 0x081;
 pub(crate) const INVALID_PARAMETERS: u16 = 0x182;
 pub(crate) const AUTHENTICATION_REQUIRED: u16 = 0x191;
 
@@ -78,7 +79,7 @@ pub(crate) fn entry(opcode: u8, cid: u16, nsid: u32, len: u32) -> [u8; 64] {
 }
 
 /// The same with its data in the capsule.
-fn in_capsule(opcode: u8, cid: u16, nsid: u32, len: u32) -> [u8; 64] {
+pub(crate) fn in_capsule(opcode: u8, cid: u16, nsid: u32, len: u32) -> [u8; 64] {
     let mut entry = entry(opcode, cid, nsid, len);
     entry[39] = 0x01;
     entry

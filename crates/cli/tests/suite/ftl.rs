@@ -202,9 +202,49 @@ fn damage_is_named_with_its_zone() {
     refused(&scratch, &[&["ftl", "info"], there], 3, "zone 2, block");
 }
 
-/// Flips a bit of the journal block with that number in the file `drive`, which the server
+/// Every byte counts, also that the file was not written with what it held: after a kill a
+/// drive that is opened has much to clear.
+#[test]
+fn what_only_looks_leaves_the_file_of_a_drive_as_it_is() {
+    use std::os::unix::fs::MetadataExt as _;
+    let scratch = Scratch::new("ftl-looks");
+    blocks(&scratch, "data", 5000, 6);
+    ok(&scratch, &[&["ftl", "format"], &HERE]);
+    let mut served = serve(&scratch);
+    let url = served.url();
+    let write = ["ftl", "write", "--data", "data", "--device", &url];
+    ok(&scratch, &[&write]);
+    served.process.kill().unwrap();
+    served.process.wait().unwrap();
+    let path = scratch.0.join("drive");
+    let state = || {
+        let of = std::fs::metadata(&path).unwrap();
+        (of.len(), of.blocks(), of.mtime(), of.mtime_nsec())
+    };
+    let bytes = std::fs::read(&path).unwrap();
+    let before = state();
+    for words in [
+        &["info"][..],
+        &["check"],
+        &["dump"],
+        &["repair"],
+        &["repair", "--dry-run"],
+    ] {
+        ok(&scratch, &[&["ftl"], words, &HERE]);
+        assert_eq!(state(), before, "{words:?}");
+    }
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    let text = ok(&scratch, &[&["ftl", "check"], &HERE]);
+    assert!(text.contains("blocks in the map: 5000"), "{text}");
+    let read = ["ftl", "read", "--nlb", "5000", "--data", "back"];
+    ok(&scratch, &[&read, &HERE]);
+    assert!(is_same(&scratch, "data", "back"));
+    assert_ne!(state(), before);
+}
+
+/// Flips a bit of the first metadata block of that kind in the file `drive`, which the server
 /// knows by its checksum.
-fn damage_journal_block(scratch: &Scratch, number: u64) {
+fn damage_block(scratch: &Scratch, is_it: impl Fn(&[u8]) -> bool) {
     use std::os::unix::fs::FileExt as _;
     let mut options = std::fs::File::options();
     options.read(true).write(true);
@@ -213,11 +253,9 @@ fn damage_journal_block(scratch: &Scratch, number: u64) {
     let mut at = 0;
     loop {
         let length = file.read_at(&mut piece, at).unwrap();
-        assert_ne!(length, 0, "the file has no journal block {number}");
+        assert_ne!(length, 0, "the file has no such block");
         let mut blocks = piece[..length].chunks(4096);
-        let is_it =
-            |block: &[u8]| block.starts_with(b"ZLFTLJRN") && block[32..40] == number.to_le_bytes();
-        if let Some(block) = blocks.position(is_it) {
+        if let Some(block) = blocks.position(&is_it) {
             let byte = at + 4096 * block as u64 + 70;
             let mut bytes = [0];
             file.read_exact_at(&mut bytes, byte).unwrap();
@@ -226,6 +264,62 @@ fn damage_journal_block(scratch: &Scratch, number: u64) {
         }
         at += length as u64;
     }
+}
+
+/// Damages the journal block with that number.
+fn damage_journal_block(scratch: &Scratch, number: u64) {
+    damage_block(scratch, |block| {
+        block.starts_with(b"ZLFTLJRN") && block[32..40] == number.to_le_bytes()
+    });
+}
+
+/// A mount needs no footers, and a repair leaves them: what `ftl check` finds then, `ftl
+/// repair` says too, also after it has mended something else.
+#[test]
+fn a_repair_says_what_a_check_still_finds() {
+    let scratch = Scratch::new("ftl-footer");
+    blocks(&scratch, "data", 5000, 7);
+    ok(&scratch, &[&["ftl", "format"], &HERE]);
+    for _ in 0..2 {
+        ok(&scratch, &[&["ftl", "write", "--data", "data"], &HERE]);
+    }
+    damage_block(&scratch, |block| block.starts_with(b"ZLFTLFTR"));
+    let report = |words: &[&str]| {
+        let (code, text, said) = run(&scratch, &[&["ftl"], words, &["--json"], &HERE]);
+        assert_eq!(code, 3, "{words:?}: {text}{said}");
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let found = report(&["check"])["findings"].clone();
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    assert!(found.to_string().contains("a block of the footer"));
+    for force in [&[][..], &["--force"]] {
+        let said = report(&[&["repair"], force].concat());
+        assert_eq!(said["findings"], found, "{said}");
+        assert!(
+            said["damage"].is_null() && said["is_sound"] == false,
+            "{said}"
+        );
+    }
+    let (code, text, _) = run(&scratch, &[&["ftl", "repair"], &HERE]);
+    let place = format!("zone {}, block {}:", found[0]["zone"], found[0]["lba"]);
+    assert_eq!(code, 3);
+    assert!(
+        text.contains(": it can be mounted\n") && text.contains(&place),
+        "{text}"
+    );
+    assert!(text.contains("a damaged one loses nothing"), "{text}");
+    damage_journal_block(&scratch, 0);
+    let done = report(&["repair", "--force"]);
+    assert_eq!(
+        (&done["is_done"], &done["findings"]),
+        (&true.into(), &found),
+        "{done}"
+    );
+    ok(
+        &scratch,
+        &[&["ftl", "read", "--nlb", "5000", "--data", "back"], &HERE],
+    );
+    assert!(is_same(&scratch, "data", "back"));
 }
 
 #[test]
@@ -287,6 +381,14 @@ fn a_damaged_journal_is_repaired_and_what_is_cut_back_is_said() {
 fn what_cannot_be_done_is_refused() {
     let scratch = Scratch::new("ftl-refused");
     blocks(&scratch, "data", 1, 5);
+    for command in ["info", "check", "dump", "repair", "read"] {
+        let none = "drive: there is no such store";
+        refused(&scratch, &[&["ftl", command], &HERE], 3, none);
+    }
+    let forced = ["ftl", "repair", "--force"];
+    refused(&scratch, &[&forced, &HERE], 3, "there is no such store");
+    assert!(!scratch.0.join("drive").exists());
+    interrupt(serve(&scratch));
     let formatted = "zones 0 and 1 hold no anchor: format the drive first";
     for command in ["info", "check", "dump", "read"] {
         refused(&scratch, &[&["ftl", command], &HERE], 3, formatted);

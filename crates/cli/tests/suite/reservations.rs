@@ -247,3 +247,85 @@ fn they_hold_over_the_layer_and_a_drive_without_a_store_keeps_none() {
     drive.acquire(A, "2");
     drive.conflict(B, &READ);
 }
+
+/// Changes a byte in the body of a record of reservations; the slots are 32 and 48 KiB into
+/// the store.
+fn damage(scratch: &Scratch, slot: u64) {
+    use std::os::unix::fs::FileExt as _;
+    let options = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(scratch.0.join("drive"));
+    let (file, at) = (options.unwrap(), (32 << 10) + slot * (16 << 10) + 20);
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+}
+
+/// What `store` says of the drive as text and as JSON, and the code that it ends with.
+fn store(scratch: &Scratch, words: &[&str]) -> (i32, String, Value) {
+    let copy = || std::fs::copy(scratch.0.join("drive"), scratch.0.join("copy")).unwrap();
+    let words = [&["store"], words, &["copy"]].concat();
+    copy();
+    let text = scratch.zonelab(&words);
+    copy();
+    let json = scratch.zonelab(&[&words[..], &["--json"]].concat());
+    assert_eq!(text.status.code(), json.status.code());
+    let said = String::from_utf8(text.stdout.clone()).unwrap() + &stderr(&text);
+    let json = serde_json::from_slice(&json.stdout).unwrap_or_default();
+    (text.status.code().unwrap(), said, json)
+}
+
+#[test]
+fn a_repair_says_what_became_of_reservations() {
+    let mut drive = Drive::new(&[]);
+    drive.register(A, &["--cptpl", "3"]);
+    drive.register(B, &["--cptpl", "3"]);
+    let end = |drive: &mut Drive, is_orderly: bool| {
+        if is_orderly {
+            let pid = drive.served.process.id().to_string();
+            let asked = std::process::Command::new("kill").arg(&pid).status();
+            assert!(asked.unwrap().success());
+        } else {
+            drive.served.process.kill().unwrap();
+        }
+        drive.served.process.wait().unwrap();
+    };
+    // After a kill: one slot that is not whole is named, and no damage.
+    end(&mut drive, false);
+    damage(&drive.scratch, 0);
+    let (code, said, json) = store(&drive.scratch, &["check"]);
+    let slot = "slot 0 of two damaged, or a write that was cut short: record 1 in slot 1 holds";
+    assert!(code == 0 && said.contains(slot), "{said}");
+    assert!(
+        said.contains("It is sound, as far as can be told."),
+        "{said}"
+    );
+    assert_eq!(json["reservations"]["damaged_slots"][0], 0);
+    assert_eq!(json["reservations"]["is_lost"], false);
+    let (code, said, _) = store(&drive.scratch, &["repair"]);
+    assert!(code == 0 && said.contains(slot), "{said}");
+    damage(&drive.scratch, 0);
+    // In good order: the one before is what there is.
+    drive.served = serve(&drive.scratch, &[]);
+    end(&mut drive, true);
+    damage(&drive.scratch, 0);
+    let (code, said, json) = store(&drive.scratch, &["repair"]);
+    assert_eq!((code, json), (3, Value::Null), "{said}");
+    let would = "a repair falls back on record 1 in slot 1";
+    assert!(said.contains(would), "{said}");
+    let (code, said, json) = store(&drive.scratch, &["repair", "--force"]);
+    let did = "slot 0 of two damaged: they fell back on record 1 in slot 1";
+    assert!(code == 0 && said.contains(did), "{said}");
+    assert_eq!(json["reservations"]["sequence"], 1);
+    assert_eq!(json["reservations"]["is_lost"], true);
+    // Both.
+    damage(&drive.scratch, 1);
+    let (code, said, _) = store(&drive.scratch, &["repair"]);
+    assert!(code == 3 && said.contains("a repair leaves none"), "{said}");
+    let (code, said, json) = store(&drive.scratch, &["repair", "--force"]);
+    let lost = "both slots damaged: all reservations and registrations are lost";
+    assert!(code == 0 && said.contains(lost), "{said}");
+    assert_eq!(json["reservations"]["slot"], Value::Null);
+    super::schemas::valid("store-repair", json.to_string().as_bytes());
+}

@@ -1,10 +1,7 @@
 //! `zonelab serve --ftl`: what hosts see, what outlives SIGKILL and losses of power, and
 //! what is refused.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -107,27 +104,6 @@ fn scattered(size: u64, count: u64) -> impl Iterator<Item = (u64, u32)> {
     (0..count).map(move |n| (n * 7919 % size, n as u32 + 1))
 }
 
-fn get(web: &str, path: &str) -> String {
-    let address = web.strip_prefix("http://").unwrap().trim_end_matches('/');
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
-}
-
-/// A metric without labels.
-fn metric(served: &Served, name: &str) -> f64 {
-    let text = get(served.said["web"].as_str().unwrap(), "/metrics");
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("{name}: {text}"))
-        .parse()
-        .unwrap()
-}
-
 #[test]
 fn hosts_see_a_conventional_namespace() {
     let scratch = Scratch::new("serve-ftl-seen");
@@ -202,120 +178,6 @@ fn flushed_blocks_of_the_layer_outlive_sigkill() {
     assert_eq!(read(&mut queue, 3), 77);
 }
 
-/// Servers that are killed under load, unless `ZONELAB_KILLS` says how many.
-const KILLS: u64 = 15;
-/// Blocks of a write under load.
-const LOAD: u32 = 32;
-
-/// Writes and flushes until the server is gone, counts writes that are `done`, and notes what
-/// places hold.
-fn load(queue: &mut TcpQueue, (size, round): (u64, u32), places: &mut [Place], done: &AtomicU64) {
-    let groups = size / u64::from(LOAD);
-    for n in 0_u64.. {
-        let at = (n * 7919 + u64::from(round) * 104_729) % groups;
-        let value = round * 1_000_000 + n as u32;
-        let op = Op::Write {
-            slba: Lba(at * u64::from(LOAD)),
-            nlb: LOAD,
-        };
-        let mut data = Buf::zeroed(BLOCK * LOAD as usize);
-        data.chunks_mut(4)
-            .for_each(|piece| piece.copy_from_slice(&value.to_le_bytes()));
-        places[at as usize].since.push(value);
-        if !is_done(queue, op, Some(data)) {
-            return;
-        }
-        done.fetch_add(1, Ordering::Relaxed);
-        if n % 16 == 15 {
-            if !is_done(queue, Op::Flush, None) {
-                return;
-            }
-            places.iter_mut().for_each(Place::flushed);
-        }
-    }
-}
-
-/// What a group of blocks holds at least, and what was written to it since.
-#[derive(Clone, Debug, Default)]
-struct Place {
-    flushed: u32,
-    since: Vec<u32>,
-}
-
-impl Place {
-    fn flushed(&mut self) {
-        if let Some(last) = self.since.pop() {
-            self.flushed = last;
-            self.since.clear();
-        }
-    }
-}
-
-/// Whether a command came to its end, with success.
-fn is_done(queue: &mut TcpQueue, op: Op, data: Option<Buf>) -> bool {
-    if queue.submit(Of::new(op), Tag(0), data).is_err() {
-        return false;
-    }
-    queue.ring();
-    let mut done = Vec::new();
-    while queue.poll(&mut done) == 0 {
-        let until = queue.now().saturating_add(Nanos::from_secs(30));
-        if queue.wait(until).is_err() {
-            return false;
-        }
-    }
-    done.iter().all(|ended| ended.status.is_success())
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server in another process is under load meanwhile"
-)]
-#[test]
-fn the_layer_is_mounted_after_every_kill() {
-    let scratch = Scratch::new("serve-ftl-kills");
-    let kills = std::env::var("ZONELAB_KILLS").ok();
-    let kills = kills.and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
-    // So small that the collector works from the third round on.
-    let drive = ["--set", "zones.count=12", "--web", "127.0.0.1:0"];
-    let layer = ["--ftl", "--ftl-map-share", "10%", "--ftl-spare", "40%"];
-    let options = [&drive[..], &layer].concat();
-    let mut places: Vec<Place> = Vec::new();
-    let mut collected = 0.0;
-    for round in 1..=kills as u32 {
-        let mut served = serve(&scratch, &options);
-        let size = served.said["ftl"]["blocks"].as_u64().unwrap();
-        places.resize((size / u64::from(LOAD)) as usize, Place::default());
-        let (controller, mut queue) = served.connect();
-        for (at, place) in (0..).zip(&mut places) {
-            let found = read(&mut queue, at * u64::from(LOAD));
-            let may = found == place.flushed || place.since.contains(&found);
-            assert!(may, "round {round}, group {at}: {found} of {place:?}");
-            *place = Place {
-                flushed: found,
-                since: Vec::new(),
-            };
-        }
-        let (writes, done) = (200 + u64::from(round) * 37 % 200, AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            let loading = scope.spawn(|| load(&mut queue, (size, round), &mut places, &done));
-            while done.load(Ordering::Relaxed) < writes && !loading.is_finished() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            collected += metric(&served, "zonelab_ftl_collected_zones_total");
-            served.process.kill().unwrap();
-            served.process.wait().unwrap();
-            loading.join().unwrap();
-        });
-        drop((queue, controller));
-    }
-    eprintln!("{kills} kills, {collected} zones emptied by the collector");
-    assert!(
-        collected > 0.0 || kills < KILLS,
-        "no kill met the collector"
-    );
-}
-
 #[test]
 fn a_write_with_force_unit_access_is_durable_and_others_wait_for_a_flush() {
     let scratch = Scratch::new("serve-ftl-fua");
@@ -351,7 +213,7 @@ fn the_layer_is_mounted_again_after_a_loss_of_power() {
         write(&mut queue, lba, value);
     }
     assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
-    assert_eq!(metric(&served, "zonelab_ftl_mounts_total") as u64, 1);
+    assert_eq!(served.metric("zonelab_ftl_mounts_total") as u64, 1);
     drop((queue, controller));
     let cut = scratch.zonelab(&["fault", "--control", "socket", "power-cut", "--off", "1ms"]);
     assert!(cut.status.success(), "{}", stderr(&cut));
@@ -374,10 +236,10 @@ fn the_layer_is_mounted_again_after_a_loss_of_power() {
     // A snapshot serves whoever asks for 20 ms: this one can be of before.
     let is_seen = |_| {
         std::thread::park_timeout(Duration::from_millis(5));
-        metric(&served, "zonelab_ftl_mounts_total") as u64 == 2
+        served.metric("zonelab_ftl_mounts_total") as u64 == 2
     };
     assert!((0..1000).any(is_seen), "it is mounted twice");
-    assert_eq!(metric(&served, "zonelab_ftl_up") as u64, 1);
+    assert_eq!(served.metric("zonelab_ftl_up") as u64, 1);
 }
 
 #[test]
@@ -389,15 +251,14 @@ fn metrics_and_state_tell_of_the_layer() {
         write(&mut queue, lba * 3, 1);
     }
     assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
-    let web = served.said["web"].as_str().unwrap().to_owned();
-    let text = get(&web, "/metrics");
+    let text = served.get("/metrics");
     let host = "zonelab_ftl_written_bytes_total{purpose=\"host\"} 1228800\n";
     assert!(text.contains(host), "{text}");
-    assert!(metric(&served, "zonelab_ftl_free_zones") > 50.0);
-    assert!(metric(&served, "zonelab_ftl_commits_total") >= 1.0);
-    let ratio = metric(&served, "zonelab_ftl_write_amplification_ratio");
+    assert!(served.metric("zonelab_ftl_free_zones") > 50.0);
+    assert!(served.metric("zonelab_ftl_commits_total") >= 1.0);
+    let ratio = served.metric("zonelab_ftl_write_amplification_ratio");
     assert!((1.0..1.1).contains(&ratio), "{ratio}");
-    let state: Value = serde_json::from_str(&get(&web, "/api/state")).unwrap();
+    let state: Value = serde_json::from_str(&served.get("/api/state")).unwrap();
     assert_eq!(state["layer"]["host_bytes"], 300 * BLOCK);
     assert_eq!(state["layer"]["is_well"], true);
     let size = state["layer"]["size_bytes"].clone();
@@ -433,10 +294,9 @@ fn a_share_of_the_map_finds_everything() {
             }
         }
         assert_eq!(run(&mut queue, Op::Flush, None).status, Status::SUCCESS);
-        let web = served.said["web"].as_str().unwrap().to_owned();
         // What is asked within 20 ms of another question has its answer.
         std::thread::park_timeout(Duration::from_millis(50));
-        let state: Value = serde_json::from_str(&get(&web, "/api/state")).unwrap();
+        let state: Value = serde_json::from_str(&served.get("/api/state")).unwrap();
         let rate = state["layer"]["map_hit_rate"].as_f64().unwrap();
         assert!((0.001..0.999).contains(&rate), "{rate}");
         let blocks = served.said["ftl"]["blocks"].as_u64().unwrap();

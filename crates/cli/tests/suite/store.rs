@@ -2,16 +2,15 @@
 
 use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use zonelab_device::{Buf, Command as Of, Completion, Lba, Nanos, Op, QueuePair, Tag};
-use zonelab_driver::url::TcpAddress;
-use zonelab_driver::{Controller as _, IoQueue as _};
-use zonelab_driver::{Options, TcpController, TcpQueue};
+use zonelab_driver::{IoQueue as _, TcpQueue};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::scratch::{Scratch, stderr};
+pub(crate) use super::served::Served;
 
 const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/live.toml");
 /// Blocks of an append.
@@ -19,44 +18,6 @@ const NLB: u32 = 4;
 /// Zones that are written at a time, and appends in flight.
 const ZONES: u64 = 4;
 const DEPTH: u32 = 16;
-
-/// A server and what it said first.
-pub(crate) struct Served {
-    pub(crate) process: Child,
-    pub(crate) said: serde_json::Value,
-}
-
-impl Served {
-    pub(crate) fn start(mut command: Command) -> Self {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let output = process.stdout.take().unwrap();
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line).unwrap();
-        let said = serde_json::from_str(&line).unwrap();
-        Self { process, said }
-    }
-
-    /// What the drive is called as a device.
-    pub(crate) fn url(&self) -> String {
-        let (port, nqn) = (&self.said["port"], self.said["nqn"].as_str().unwrap());
-        format!("tcp://127.0.0.1:{port}/{nqn}")
-    }
-
-    /// A queue, and the controller without which it ends.
-    pub(crate) fn connect(&self) -> (TcpController, TcpQueue) {
-        let options = Options::new(TcpAddress::parse(&self.url()).unwrap());
-        let mut controller = TcpController::connect(options).unwrap();
-        let queue = controller.open_queue().unwrap();
-        (controller, queue)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 fn serve(scratch: &Scratch) -> Command {
     serve_with(scratch, &[])

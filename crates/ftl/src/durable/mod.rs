@@ -34,7 +34,7 @@ use crate::error::FtlError;
 use crate::format::anchor::{DEAD_ZONES, Position};
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone};
-use crate::settings::FormatSettings;
+use crate::settings::{FormatSettings, FtlSettings};
 use crate::shape::{ImageSlot, Shape};
 use crate::turns::Turns;
 use zonelab_host::notify::Notify;
@@ -200,21 +200,34 @@ impl Durable {
     /// command failed.
     pub async fn open(io: &Io, nsid: NamespaceId) -> Result<(Self, ForwardMap), FtlError> {
         check_active(io, nsid)?;
-        mount::open(io, nsid).await
+        mount::open(io, nsid, |_| Ok(())).await
+    }
+
+    /// The same, if the map may take the memory that it needs.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and [`FtlError::MapMemory`].
+    pub(crate) async fn open_with(
+        io: &Io,
+        settings: &FtlSettings,
+    ) -> Result<(Self, ForwardMap), FtlError> {
+        check_active(io, settings.nsid)?;
+        let fits = |blocks| settings.check_map_memory(blocks);
+        mount::open(io, settings.nsid, fits).await
     }
 
     /// The same with a map of which a share is in memory, and what it says of the data
     /// zones.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// As [`Self::open_with`].
     pub(crate) async fn open_in_segments(
         io: &Io,
-        nsid: NamespaceId,
+        settings: &FtlSettings,
         share: f64,
     ) -> Result<(Self, ForwardMap, Census), FtlError> {
-        check_active(io, nsid)?;
-        mount::open_in_segments(io, nsid, share).await
+        check_active(io, settings.nsid)?;
+        mount::open_in_segments(io, settings, share).await
     }
 
     /// As if just formatted, on a device that keeps no data: empties the zones of

@@ -20,6 +20,7 @@ use crate::format::journal::JournalBlock;
 use crate::map::ForwardMap;
 use crate::media::{Media, Zone, ZoneUse};
 use crate::segments::Segments;
+use crate::settings::FtlSettings;
 use crate::shape::Shape;
 
 /// What an anchor zone says.
@@ -30,9 +31,14 @@ struct AnchorZone {
     suspect: Option<FtlError>,
 }
 
-/// Finds what was durable, and begins an epoch.
-pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, ForwardMap), FtlError> {
+/// Finds what was durable, and begins an epoch if a map of so many blocks `fits`.
+pub(super) async fn open(
+    io: &Io,
+    nsid: NamespaceId,
+    fits: impl FnOnce(u32) -> Result<(), FtlError>,
+) -> Result<(Durable, ForwardMap), FtlError> {
     let mut found = find(io, nsid).await?;
+    fits(found.media.shape().logical_blocks)?;
     let map = found.image().await?;
     let replayed = found.journal().await?;
     for block in &replayed.blocks {
@@ -45,10 +51,11 @@ pub(super) async fn open(io: &Io, nsid: NamespaceId) -> Result<(Durable, Forward
 /// The same with a map of which a share is in memory, and what it says of the data zones.
 pub(super) async fn open_in_segments(
     io: &Io,
-    nsid: NamespaceId,
+    settings: &FtlSettings,
     share: f64,
 ) -> Result<(Durable, ForwardMap, Census), FtlError> {
-    let mut found = find(io, nsid).await?;
+    let mut found = find(io, settings.nsid).await?;
+    settings.check_map_memory(found.media.shape().logical_blocks)?;
     let replayed = found.journal().await?;
     let shape = found.media.shape();
     let segments = Segments::new(shape.logical_blocks, shape.words_per_block(), share);

@@ -20,6 +20,7 @@ use super::ring::Ring;
 use super::survey::{self, Image};
 use super::{Durable, Now, check_active};
 use crate::blocks::{DataZone, LogicalBlock, PhysicalBlock};
+use crate::check::{Finding, check};
 use crate::error::FtlError;
 use crate::format::anchor::{Anchor, Position};
 use crate::format::{Found, footer};
@@ -80,13 +81,18 @@ pub struct Repair {
     pub restored_journal_blocks: u32,
     /// What is not as it was.
     pub cut_back: Vec<CutBack>,
+    /// What a check finds all the same. A repair mends what a mount needs, and nothing else:
+    /// a footer that is damaged is written anew when its zone is collected. Empty as long as
+    /// there is damage that was not repaired.
+    pub findings: Vec<Finding>,
     /// Whether it has been done.
     pub is_done: bool,
 }
 
 /// Finds what is left of the metadata of a namespace that cannot be mounted, and, with
 /// `writes`, makes it mountable: a new image of the map, and an anchor that names it. A
-/// namespace that can be mounted is left alone. A repair that is cut can be repeated.
+/// namespace that can be mounted is left alone. What [`check`] finds then is said. A repair
+/// that is cut can be repeated.
 ///
 /// # Errors
 /// No anchor is left, a block of the map is damaged in both images, what was formatted does
@@ -96,7 +102,13 @@ pub async fn repair(io: &Io, nsid: NamespaceId, writes: bool) -> Result<Repair, 
     let namespace = Shape::of_namespace(io.info(), nsid)?;
     Media::new(io, Rc::new(namespace), true).flush().await?;
     let damage = match Durable::look(io, nsid).await {
-        Ok(_) => return Ok(Repair::default()),
+        Ok(_) => {
+            let findings = check(io, nsid).await?.findings;
+            return Ok(Repair {
+                findings,
+                ..Repair::default()
+            });
+        }
         Err(damage @ (FtlError::Corrupt { .. } | FtlError::Command { .. })) => damage,
         Err(error) => return Err(error),
     };
@@ -111,6 +123,7 @@ pub async fn repair(io: &Io, nsid: NamespaceId, writes: bool) -> Result<Repair, 
     if writes {
         left.write(&begin, &map).await?;
         Durable::look(io, nsid).await?;
+        said.findings = check(io, nsid).await?.findings;
         said.is_done = true;
     }
     Ok(said)

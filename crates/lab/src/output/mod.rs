@@ -19,6 +19,7 @@ mod place;
 
 pub use place::{Place, Put, is_of_many};
 
+use crate::session;
 use lock::{Busy, lock};
 
 #[cfg(test)]
@@ -411,7 +412,7 @@ fn permitted(
 
 fn read_manifest(path: &Path) -> Result<Previous, OutputError> {
     let file = path.join(MANIFEST);
-    match fs::read(&file) {
+    match session::read_whole(&file) {
         Ok(bytes) => {
             Ok(serde_json::from_slice(&bytes).map_or(Previous::Unreadable, Previous::Results))
         }

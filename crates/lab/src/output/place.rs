@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use super::{BUILTIN, MANIFEST, Manifest, OutputError, digest, temporary};
+use crate::session;
 
 /// Where results go by themselves.
 const RESULTS: &str = "results";
@@ -131,7 +132,7 @@ impl Place {
 /// The file whose whole results a link leads to, if it is another one than that of
 /// `manifest` and still there.
 fn other(latest: &Path, manifest: &Manifest) -> Option<String> {
-    let bytes = fs::read(latest.join(MANIFEST)).ok()?;
+    let bytes = session::read_whole(&latest.join(MANIFEST)).ok()?;
     let theirs: Manifest = serde_json::from_slice(&bytes).ok()?;
     let source = theirs.source.filter(|_| theirs.complete)?;
     let is_there = source == BUILTIN || Path::new(&source).exists();

@@ -1,7 +1,6 @@
 //! Input files, built-in and a user's own, and profiles among them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use zonelab_config::{Errors, Override};
 use zonelab_ssd::profile::{self, Profile};
 
+use super::ordinary::open_ordinary;
 use crate::library;
 use crate::run::Profiles;
 
@@ -70,11 +70,10 @@ impl Files {
         }
     }
 
-    /// Reads a text file that is not too large, whatever its metadata say of it: a
-    /// device has no size, and no end.
+    /// Reads an ordinary text file that is not too large.
     ///
     /// # Errors
-    /// It cannot be read, is too large, or is not UTF-8.
+    /// It cannot be read, is no ordinary file, too large, or not UTF-8.
     pub fn text(&self, path: &Path) -> io::Result<String> {
         match &self.packed {
             Some(packed) => packed.get(&packed.files.texts, path),
@@ -176,14 +175,11 @@ impl Packed {
 /// Reads a text file as [`Files::text`] does, and keeps no record of it.
 ///
 /// # Errors
-/// It cannot be read, is too large, or is not UTF-8.
+/// It cannot be read, is no ordinary file, too large, or not UTF-8.
 pub fn read_bounded(path: &Path) -> io::Result<String> {
     let other = |what: String| io::Error::other(what);
-    if path.is_dir() {
-        return Err(other("this is a directory; name a file in it".to_owned()));
-    }
     let mut bytes = Vec::new();
-    File::open(path)?
+    open_ordinary(path)?
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -199,10 +195,9 @@ pub fn read_bounded(path: &Path) -> io::Result<String> {
 /// # Errors
 /// It cannot be read, or is no ordinary file.
 pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("this is no ordinary file"));
-    }
-    std::fs::read(path)
+    let mut bytes = Vec::new();
+    open_ordinary(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Profiles by built-in name, or by path relative to a directory.

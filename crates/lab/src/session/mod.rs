@@ -5,11 +5,13 @@
 //! same things in the same words.
 //!
 //! * `files`: input files, built-in ones and profiles among them, and a record of them.
+//! * `ordinary`: files that can be read to their end without waiting.
 //! * `judged`: rows with what is known of them.
 //! * `selection`: words that stand for published results.
 
 mod files;
 mod judged;
+mod ordinary;
 mod selection;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +30,7 @@ use crate::settings::Settings;
 
 pub use files::{Files, Gathered, MAX_BYTES, ProfileFiles, read_bounded, read_whole};
 pub use judged::{ALTERED, Judged, Measured, Terms, alters};
+pub use ordinary::open_ordinary;
 pub use selection::{Selected, selected};
 
 /// Why something that was named cannot be run.

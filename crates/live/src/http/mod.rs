@@ -44,6 +44,9 @@ impl Default for Limits {
     }
 }
 
+/// Stack of the thread of a client: an answer needs little.
+pub const STACK_BYTES: usize = 512 << 10;
+
 /// Time and bytes that a client has to close its side after the answer. To
 /// close with bytes unread would take the end of the answer from it.
 const LINGER: Duration = Duration::from_secs(1);
@@ -214,6 +217,7 @@ fn accept(listener: &TcpListener, limits: Limits, handler: &Arc<impl Handler>, s
         let handler = Arc::clone(handler);
         let spawned = std::thread::Builder::new()
             .name("http".to_owned())
+            .stack_size(STACK_BYTES)
             .spawn(move || {
                 if let Err(error) = converse(stream, peer, limits.patience, &*handler) {
                     tracing::debug!(%peer, %error, "http: broken off");

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use zonelab_lab::output::{self, Existing, OutputError, Place, Put, ResultDir};
+use zonelab_lab::session::read_whole;
 use zonelab_lab::settings::Settings;
 
 use super::dataset::Table;
@@ -183,7 +184,7 @@ impl Store {
     /// There is none, or it is one of another version of zonelab.
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         let file = path.join(PACK);
-        let bytes = std::fs::read(&file).map_err(|error| SweepError::io(&file, error))?;
+        let bytes = read_whole(&file).map_err(|error| SweepError::io(&file, error))?;
         Self::create(path, Pack::from_bytes(&bytes)?, Existing::Keep)
     }
 

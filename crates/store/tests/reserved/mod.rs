@@ -1,7 +1,7 @@
 //! Reservations of hosts in a store: bytes of which it knows nothing else.
 
 use zonelab_ssd::contents::Contents;
-use zonelab_store::check::{check, repair};
+use zonelab_store::check::{Reservations, check, repair};
 use zonelab_store::{OpenError, Options, Store, create, open};
 
 use super::{Memory, config};
@@ -34,6 +34,14 @@ fn bytes(memory: &Memory, slot: usize) -> Vec<u8> {
 fn put(memory: &mut Memory, slot: usize, bytes: &[u8]) {
     use zonelab_store::Medium as _;
     memory.write(SLOTS[slot], bytes).unwrap();
+}
+
+fn found(damaged: &[u64], newest: Option<(u64, u64)>, is_lost: bool) -> Reservations {
+    Reservations {
+        damaged_slots: damaged.to_vec(),
+        newest,
+        is_lost,
+    }
 }
 
 /// Opens it, begins, keeps these reservations one after the other, and ends.
@@ -128,6 +136,9 @@ fn damaged_reservations_are_refused_and_repaired_to_those_before() {
             assert_eq!(what, "reservations of hosts");
             let report = check(&damaged).unwrap();
             assert!(!report.is_sound() && report.damage.is_some(), "{report:?}");
+            // The first record is in slot 1, and the second in slot 0.
+            let (slot, newest) = [(0, (1, 1)), (1, (0, 2))][slot];
+            assert_eq!(report.reservations, found(&[slot], Some(newest), true));
             repair(&mut damaged).unwrap();
             assert_eq!(kept(&damaged), left, "slot {slot}, byte {at}");
         }
@@ -141,8 +152,42 @@ fn damaged_reservations_are_refused_and_repaired_to_those_before() {
         put(&mut damaged, slot, &wrong);
     }
     assert!(matches!(open_in(&damaged), Err(OpenError::Damaged { .. })));
+    let report = check(&damaged).unwrap();
+    assert_eq!(report.reservations, found(&[0, 1], None, true));
+    assert!(!report.is_sound());
     repair(&mut damaged).unwrap();
     assert!(kept(&damaged).is_empty());
+    assert_eq!(
+        check(&damaged).unwrap().reservations,
+        found(&[], None, false)
+    );
+}
+
+/// A slot that is not whole after a kill is no damage that could be told from a write that
+/// was cut short, and is named all the same.
+#[test]
+fn a_slot_that_is_not_whole_is_named_in_a_sound_store() {
+    let none = store();
+    assert_eq!(check(&none).unwrap().reservations, found(&[], None, false));
+    for (count, damaged, newest) in [
+        (2, 0, Some((1, 1))),
+        (2, 1, Some((0, 2))),
+        (1, 1, None),
+        (3, 1, Some((0, 2))),
+    ] {
+        let mut memory = store();
+        keeping(&memory, &[&b"1st"[..], b"2nd", b"3rd"][..count], false);
+        let mut wrong = bytes(&memory, damaged as usize);
+        wrong[17] ^= 1;
+        put(&mut memory, damaged as usize, &wrong);
+        let report = check(&memory).unwrap();
+        assert!(report.is_sound(), "{count}: {report:?}");
+        assert_eq!(
+            report.reservations,
+            found(&[damaged], newest, false),
+            "{count}"
+        );
+    }
 }
 
 /// A drive says how many bytes it keeps; more are a failure, after which nothing leaves.

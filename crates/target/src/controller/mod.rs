@@ -352,6 +352,11 @@ impl<L: Layer> Subsystem<L> {
         &self.activity
     }
 
+    /// Keeps no more than so many bytes of buffers for commands to come (as it is made: 64 MiB).
+    pub fn limit_buffers(&mut self, bytes: usize) {
+        self.pool.limit(bytes);
+    }
+
     /// Takes a buffer whose data has been sent, for commands to come.
     pub fn recycle(&mut self, buf: Buf) {
         self.pool.give(buf);

@@ -6,7 +6,7 @@ use crate::tcp::{self, Terms};
 
 /// Data that an I/O connection may always hold, in bytes: small commands never
 /// wait for the memory that others have.
-const OWN_BYTES: u64 = 64 << 10;
+pub const OWN_BYTES: u64 = 64 << 10;
 /// What a connection may hold before it has shown that it may be there.
 const STRANGER_BYTES: u64 = 4096;
 /// Commands of a queue that has not authenticated itself. It needs one.

@@ -43,7 +43,7 @@ mod strangers;
 pub use backend::Backend;
 pub use calls::{Ended, LoopCalls, LoopHandle, Present, loop_calls};
 pub use lateness::QueueLateness;
-pub use limits::{Limits, Memory, MemoryError, Standing};
+pub use limits::{Limits, Memory, MemoryError, OWN_BYTES, Standing};
 pub use socket::keep_alive;
 
 use std::collections::VecDeque;
@@ -205,6 +205,19 @@ impl Server {
             broken: 0,
             turns: 0,
         })
+    }
+
+    /// Bounds the data of commands by `memory` instead of what the settings have, and keeps no
+    /// more than `kept_bytes` of buffers for reuse. To be called before it runs.
+    ///
+    /// # Errors
+    /// A bound has no room for the next smaller one.
+    pub fn limit_memory(&mut self, memory: Memory, kept_bytes: usize) -> Result<(), MemoryError> {
+        memory.check(self.settings.tcp.transfer_bytes)?;
+        self.settings.limits.memory = memory;
+        self.budget = Budget::new(memory);
+        self.buffers.limit(kept_bytes);
+        Ok(())
     }
 
     /// The address that it listens on, with the port that it got.
