@@ -234,11 +234,18 @@ fn a_known_drive_is_found_again_from_results_of_fio() {
         stderr(&output)
     );
     assert!(stderr(&output).contains("stonewall"), "{}", stderr(&output));
-    std::fs::copy(
-        jobs.join("writes.fio"),
-        scratch.0.join("results/writes.fio"),
-    )
-    .unwrap();
+    // Nor are results those of a job file that says otherwise.
+    let written = std::fs::read_to_string(jobs.join("writes.fio")).unwrap();
+    let other = written.replace("bs=16k", "bs=8k");
+    std::fs::write(scratch.0.join("results/writes.fio"), &other).unwrap();
+    let output = scratch.zonelab(&fit);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        stderr(&output).contains("the results are not of these jobs"),
+        "{}",
+        stderr(&output)
+    );
+    std::fs::write(scratch.0.join("results/writes.fio"), &written).unwrap();
     let summary = json(&scratch.zonelab(&fit));
     assert_found(&summary, &fit[7..]);
 }

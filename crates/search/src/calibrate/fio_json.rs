@@ -9,7 +9,7 @@ use serde_json::Value;
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
 use zonelab_fronts::fio::{self, Entry, Report, RunSettings};
-use zonelab_host::fio::{JobFile, Outside};
+use zonelab_host::fio::{Echo, JobFile, Outside};
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::published::CellPlace;
 use zonelab_lab::reference::ReferenceError;
@@ -101,7 +101,11 @@ pub(super) fn read(
         })?;
     let mut warnings = Vec::new();
     let file = match jobs {
-        Some(jobs) => parse(&jobs.name, &jobs.text)?,
+        Some(jobs) => {
+            let file = parse(&jobs.name, &jobs.text)?;
+            ran_as_written(&jobs.name, &file, &root, list).map_err(wrong)?;
+            file
+        }
         None => {
             if list.iter().all(|job| job.get("job options").is_none()) {
                 let what = "no `job options` in it, so it cannot be known what ran: lay the job \
@@ -142,6 +146,41 @@ pub(super) fn read(
 fn text(job: &Value, key: &str) -> String {
     let value = job.get(key).and_then(Value::as_str);
     value.unwrap_or_default().to_owned()
+}
+
+/// Refuses a job file with other values than those that the results echo: they are of other jobs.
+fn ran_as_written(name: &str, file: &JobFile, root: &Value, list: &[Value]) -> Result<(), String> {
+    let differs = |of: &str, written: &Echo, echoed: Option<&Value>| {
+        let echoed = echoed.and_then(Value::as_object).into_iter().flatten();
+        for (option, ran) in echoed {
+            let ran = ran.as_str().unwrap_or_default().trim();
+            let Some(text) = written.get(option).filter(|text| text.trim() != ran) else {
+                continue;
+            };
+            // The drive is the candidate, whatever it was.
+            if option != "filename" && !ran.is_empty() {
+                return Err(format!(
+                    "{of} ran with {option}={ran}, and {name} has {option}={text}: the results are \
+                     not of these jobs"
+                ));
+            }
+        }
+        Ok(())
+    };
+    differs("[global]", &file.global, root.get("global options"))?;
+    for job in list {
+        let of = text(job, "jobname");
+        let mut sections = file.sections.iter().filter(|section| section.name == of);
+        // Of several with one name it is not known which is which.
+        if let (Some(section), None) = (sections.next(), sections.next()) {
+            differs(
+                &format!("job \"{of}\""),
+                &section.echo,
+                job.get("job options"),
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// A job that begins a group has been told to, by `stonewall` or `new_group`,
