@@ -140,6 +140,12 @@ impl Ledger {
         &self.operations
     }
 
+    /// Counts an operation that is handed to a unit.
+    #[inline]
+    pub(crate) fn count_one(&mut self, cause: Cause, unit: u32) {
+        self.operations[unit as usize][cause as usize] += 1;
+    }
+
     /// Counts operations that are handed to units.
     #[inline]
     pub(crate) fn count(&mut self, cause: Cause, units: impl Iterator<Item = u32>) {
@@ -178,6 +184,11 @@ impl Ledger {
     /// Puts it back.
     pub(crate) fn put_log(&mut self, log: Option<Box<SpanLog>>) {
         self.log = log;
+    }
+
+    /// Whether bookings are recorded.
+    pub(crate) const fn is_recorded(&self) -> bool {
+        self.log.is_some()
     }
 
     /// The log of bookings, if there is one.

@@ -8,6 +8,7 @@ mod control;
 mod data;
 mod effect;
 mod fork;
+mod plain;
 mod policies;
 mod request;
 mod shared;
@@ -53,6 +54,8 @@ pub struct Drive {
     pub(crate) copies: Copies,
     /// Conventional namespaces.
     pub(crate) conventional: Vec<Conventional>,
+    /// Commands can take the plain way.
+    is_plain: bool,
 }
 
 impl Drive {
@@ -68,10 +71,12 @@ impl Drive {
             buffer: config.write_buffer.as_ref().map(buffer),
             copies: Copies::default(),
             core,
+            is_plain: false,
         };
         drive
             .background
             .resume_folding(&mut drive.core, Nanos::ZERO);
+        drive.look_whether_plain();
         drive
     }
 }
@@ -101,27 +106,11 @@ impl DriveModel for Drive {
         command: Command,
         data: Option<Buf>,
     ) -> Result<(), Rejected> {
-        if self.core.watch.is_some() {
-            self.watch_time(now);
+        debug_assert_eq!(self.is_plain, self.can_be_plain(), "somebody told of it");
+        if self.is_plain && data.is_none() && self.submit_plainly(now, (queue, tag), &command) {
+            return Ok(());
         }
-        self.catch_up(now);
-        if self.core.requests.len() >= MAX_IN_FLIGHT {
-            let reason = RejectReason::QueueFull {
-                queue,
-                depth: MAX_IN_FLIGHT as u32,
-            };
-            return Err(Rejected { reason, data });
-        }
-        if now < self.core.ready_at {
-            let reason = RejectReason::Disconnected;
-            return Err(Rejected { reason, data });
-        }
-        if self.core.watch.is_some() {
-            self.core
-                .watch_command(now, (queue, tag), command, data.as_ref());
-        }
-        self.arrive(now, (queue, tag), command, data);
-        Ok(())
+        self.submit_any(now, (queue, tag), command, data)
     }
 
     fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
@@ -153,6 +142,37 @@ impl DriveModel for Drive {
 }
 
 impl Drive {
+    /// [`DriveModel::submit`] by the general way.
+    fn submit_any(
+        &mut self,
+        now: Nanos,
+        (queue, tag): (QueueId, Tag),
+        command: Command,
+        data: Option<Buf>,
+    ) -> Result<(), Rejected> {
+        if self.core.watch.is_some() {
+            self.watch_time(now);
+        }
+        self.catch_up(now);
+        if self.core.requests.len() >= MAX_IN_FLIGHT {
+            let reason = RejectReason::QueueFull {
+                queue,
+                depth: MAX_IN_FLIGHT as u32,
+            };
+            return Err(Rejected { reason, data });
+        }
+        if now < self.core.ready_at {
+            let reason = RejectReason::Disconnected;
+            return Err(Rejected { reason, data });
+        }
+        if self.core.watch.is_some() {
+            self.core
+                .watch_command(now, (queue, tag), command, data.as_ref());
+        }
+        self.arrive(now, (queue, tag), command, data);
+        Ok(())
+    }
+
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         assert!(
             now >= self.core.now,
@@ -185,6 +205,7 @@ impl Drive {
             Event::GroupDone(token) => {
                 self.core.flash.group_done(token);
                 match Owner::of(token) {
+                    Owner::Request(request) if self.is_plain && self.end_plainly(request) => return,
                     Owner::Request(request) => self.part_done(request),
                     Owner::Task(task) => self.task_group_done(task),
                     Owner::Program(program) => self.program_group_done(program),

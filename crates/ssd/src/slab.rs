@@ -36,6 +36,12 @@ impl<T> Slab<T> {
         }
     }
 
+    /// The slot that the next value gets, if one is free without more memory.
+    #[inline]
+    pub fn vacant(&self) -> Option<u32> {
+        self.free.last().copied()
+    }
+
     /// Takes the value out of slot `index`.
     ///
     /// # Panics

@@ -229,6 +229,43 @@ impl ClosedForm {
     }
 }
 
+/// A group that is being put together.
+pub(crate) struct Group<'a> {
+    engine: &'a mut ClosedForm,
+    now: Nanos,
+    token: u32,
+    cause: Cause,
+    end: Nanos,
+}
+
+impl<'a> Group<'a> {
+    #[inline]
+    pub(super) fn new(engine: &'a mut ClosedForm, now: Nanos, token: u32, cause: Cause) -> Self {
+        let end = now;
+        Self {
+            engine,
+            now,
+            token,
+            cause,
+            end,
+        }
+    }
+
+    /// Adds an operation.
+    #[inline]
+    pub(crate) fn add(&mut self, op: &FlashOp) {
+        self.engine.ledger.count_one(self.cause, op.unit);
+        let end = self.engine.reserve(self.now, self.token, self.cause, op);
+        self.end = self.end.max(end);
+    }
+
+    /// Nothing more is added: queues the event of its end.
+    #[inline]
+    pub(crate) fn end(self, events: &mut EventQueue) {
+        events.push(self.end, Event::GroupDone(self.token));
+    }
+}
+
 /// `op` of the group of `token`, for which a resource could have been taken from `ready` on.
 const fn work(token: u32, op: &FlashOp, ready: Nanos) -> Work {
     Work {
