@@ -119,6 +119,21 @@ impl Intervals {
         self.open_bytes = self.open_bytes.saturating_add(bytes);
     }
 
+    /// Counts operations: when each completed, and its bytes, of all together `bytes`.
+    pub fn record_all(
+        &mut self,
+        operations: impl Iterator<Item = (Nanos, u64)> + Clone,
+        bytes: u64,
+    ) {
+        let latest = operations.clone().map(|(at, _)| at).max();
+        if latest.is_some_and(|at| at >= self.clock.end) {
+            operations.for_each(|(at, bytes)| self.record(at, bytes));
+            return;
+        }
+        self.open_ops += operations.count() as u64;
+        self.open_bytes = self.open_bytes.saturating_add(bytes);
+    }
+
     /// Ends the run at `at`: takes the samples that are due and drops the
     /// interval that is still open, unless it is all there is.
     pub fn finish(&mut self, at: Nanos) {

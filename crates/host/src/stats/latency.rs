@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use zonelab_device::Nanos;
 
-use super::Moments;
+use super::{Moments, Samples};
 
 /// Significant decimal digits of a percentile.
 const DIGITS: u8 = 3;
@@ -60,6 +60,14 @@ impl Latency {
     pub fn record(&mut self, latency: Nanos) {
         self.histogram.saturating_record(latency.0);
         self.moments.add(latency.0);
+    }
+
+    /// Adds latencies in nanoseconds.
+    pub fn record_all(&mut self, latencies: &Samples) {
+        for &latency in latencies.all() {
+            self.histogram.saturating_record(latency);
+        }
+        self.moments.merge(latencies.moments());
     }
 
     /// Adds everything that `other` recorded.

@@ -10,7 +10,7 @@ mod verify;
 use std::sync::atomic::Ordering;
 
 use zonelab_device::{
-    Command, Completion, DeviceInfo, Found, Lba, Nanos, Op, QueuePair, RejectReason, Tag,
+    Command, Completion, DeviceInfo, Found, Lba, Nanos, QueuePair, RejectReason, Rejected, Tag,
 };
 use zonelab_nvme::Status;
 
@@ -65,6 +65,10 @@ pub struct WorkloadJob {
     stopping: bool,
     /// A command that the source offered and the queue refused.
     postponed: Option<Step>,
+    /// Something other than the source may have it wait.
+    may_wait: bool,
+    /// Its commands may carry data.
+    carries_data: bool,
     /// What is done about contents, if they are verified.
     verify: Option<Box<Verifying>>,
     /// What its writes carry, if anybody keeps it.
@@ -112,12 +116,16 @@ impl WorkloadJob {
             depth: 0,
             sent: between::FLUSH.sent(),
         };
-        let lba_bytes = u64::from(namespace.lba_bytes);
         let zone_size_lbas = namespace.zoned.map_or(0, |zoned| zoned.zone_size_lbas);
+        let rates = Rates::new(&spec, lba_bytes);
+        let goals = Goals::new(&spec.latency, depth);
+        let stops_between = spec.think.is_some() || spec.stop.periods.is_some();
         Self {
+            may_wait: stops_between || rates.exist || goals.is_some() || shared.share.is_some(),
+            carries_data: verify.is_some() || buffers.is_some() || source.trims_blocks(),
             source,
-            rates: Rates::new(&spec, lba_bytes),
-            goals: Goals::new(&spec.latency, depth),
+            rates,
+            goals,
             sharing: shared
                 .share
                 .take()
@@ -148,7 +156,7 @@ impl WorkloadJob {
             postponed: None,
             verify,
             buffers,
-            result: JobResult::new(&spec),
+            result: JobResult::new(&spec, lba_bytes),
             spec,
         }
     }
@@ -167,7 +175,8 @@ impl WorkloadJob {
 
     /// What it measured. Whole once the reactor has run it to its end.
     #[must_use]
-    pub fn into_result(self) -> JobResult {
+    pub fn into_result(mut self) -> JobResult {
+        self.result.recorder.settle();
         let by_the_way = self.source.by_the_way();
         let goals = self.goals.as_ref();
         JobResult {
@@ -236,12 +245,12 @@ impl WorkloadJob {
         let has_ended = self.source.completed(&op.sent, at);
         match op.sent.role {
             Role::Measured | Role::FirstOfZone => {
-                let link_bytes = if op.sent.kind.moves_data() {
-                    op.sent.lbas * self.lba_bytes
+                let link_lbas = if op.sent.kind.moves_data() {
+                    op.sent.lbas
                 } else {
                     0
                 };
-                self.record(&op, at, (link_bytes, completion.found));
+                self.record(&op, at, (link_lbas, completion.found));
             }
             Role::FirstPart | Role::Part => self.part_completed(op, completion, has_ended),
             Role::Preparation | Role::Sync | Role::Check => {}
@@ -253,39 +262,41 @@ impl WorkloadJob {
         let Some(whole) = &mut self.whole else {
             return;
         };
-        whole.link_bytes += u64::from(op.sent.nlb) * self.lba_bytes;
+        whole.link_lbas += u64::from(op.sent.nlb);
         whole.found = whole.found.with(completion.found);
         if has_ended {
             (op.decided, op.submitted) = (whole.decided, whole.submitted);
-            let moved = (whole.link_bytes, whole.found);
+            let moved = (whole.link_lbas, whole.found);
             self.whole = None;
             self.record(&op, completion.at, moved);
         }
     }
 
-    /// An operation has completed with success: so many bytes crossed the link, and this is what
+    /// An operation has completed with success: so many blocks crossed the link, and this is what
     /// it found to do.
     #[inline]
-    fn record(&mut self, op: &InFlight, at: Nanos, (link_bytes, found): (u64, Found)) {
+    fn record(&mut self, op: &InFlight, at: Nanos, (link_lbas, found): (u64, Found)) {
         let sent = &op.sent;
-        let bytes = sent.lbas * self.lba_bytes;
         let done_lbas = match sent.kind.moves_data() {
             true => sent.lbas,
             false => found.blocks_or(self.source.finds_lbas(sent.lbas)),
         };
-        self.rates.completed(sent.direction, bytes);
+        if self.rates.exist {
+            let bytes = sent.lbas * self.lba_bytes;
+            self.rates.completed(sent.direction, bytes);
+        }
         self.result.operations += 1;
-        self.result.recorder.record(&Done {
+        self.result.recorder.record(Done {
             kind: sent.kind,
             direction: sent.direction,
             decided: op.decided,
             submitted: op.submitted,
             completed: at,
-            bytes,
-            done_bytes: done_lbas * self.lba_bytes,
-            link_bytes,
+            lbas: sent.lbas,
+            done_lbas,
+            link_lbas,
             found,
-            offset: op.first_block * self.lba_bytes,
+            first_block: op.first_block,
             depth: op.depth,
             is_first: sent.role == Role::FirstOfZone,
         });
@@ -413,6 +424,9 @@ impl WorkloadJob {
     /// over: until when, if something is to be waited for.
     #[inline]
     fn waits(&mut self, now: Nanos) -> Option<Option<Nanos>> {
+        if !self.may_wait {
+            return None;
+        }
         if let Some(pause) = self.think(now) {
             return Some(pause.map(|until| until.min(self.deadline)));
         }
@@ -443,34 +457,19 @@ impl WorkloadJob {
     fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
         let command = Command::on(self.spec.namespace, step.op);
         let first_block = self.first_block(&step.op);
-        let data = match (&mut self.verify, &mut self.buffers) {
-            (None, _) if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
-            (None, None) => None,
-            (None, Some(buffers)) => buffers.data_of(&step.op),
-            (Some(verify), _) => verify.data_of(slot, &step, &mut self.sync),
+        let data = match self.carries_data {
+            true => self.data_of(slot, &step),
+            false => None,
         };
         if let Err(rejected) = queue.submit(command, Tag(slot), data) {
-            match &mut self.verify {
-                Some(verify) => verify.take_back(rejected.data),
-                None => self.keep_buffer(rejected.data),
-            }
-            match rejected.reason {
-                // Everything in flight comes back, so this will go later.
-                RejectReason::QueueFull { .. } => self.postponed = Some(step),
-                RejectReason::CannotSplit { .. } => {
-                    self.give_up(&step.sent(), first_block, Status::INVALID_FIELD);
-                }
-                // It would be refused for ever.
-                RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
-                    self.give_up(&step.sent(), first_block, Status::HOST_PATHING_ERROR);
-                }
-            }
+            self.was_rejected(rejected, step, first_block);
             return false;
         }
         self.free.pop();
-        self.result
-            .recorder
-            .issued(now, &step.op, self.source.trim());
+        if self.result.recorder.keeps_issued() {
+            let trim = self.source.trim();
+            self.result.recorder.issued(now, &step.op, trim);
+        }
         let submitted = match self.result.recorder.splits_latency() {
             true => queue.now(),
             false => now,
@@ -490,6 +489,26 @@ impl WorkloadJob {
             self.begun(&step, now, (decided, submitted));
         }
         true
+    }
+
+    /// A command was not taken.
+    #[cold]
+    fn was_rejected(&mut self, rejected: Rejected, step: Step, first_block: u64) {
+        match &mut self.verify {
+            Some(verify) => verify.take_back(rejected.data),
+            None => self.keep_buffer(rejected.data),
+        }
+        match rejected.reason {
+            // Everything in flight comes back, so this will go later.
+            RejectReason::QueueFull { .. } => self.postponed = Some(step),
+            RejectReason::CannotSplit { .. } => {
+                self.give_up(&step.sent(), first_block, Status::INVALID_FIELD);
+            }
+            // It would be refused for ever.
+            RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
+                self.give_up(&step.sent(), first_block, Status::HOST_PATHING_ERROR);
+            }
+        }
     }
 
     /// An operation has begun: it counts.
@@ -514,7 +533,7 @@ impl WorkloadJob {
             self.whole = Some(Whole {
                 decided,
                 submitted,
-                link_bytes: 0,
+                link_lbas: 0,
                 found: Found::Work(0),
             });
         }

@@ -421,6 +421,11 @@ impl Source {
         }
     }
 
+    /// Whether there can be trims of blocks.
+    pub(crate) const fn trims_blocks(&self) -> bool {
+        matches!(self, Self::Blocks(_))
+    }
+
     /// First block, and number of blocks, of the trim of blocks that was offered last.
     pub(crate) fn trim(&self) -> Option<(u64, u32)> {
         match self {

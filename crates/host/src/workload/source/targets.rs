@@ -198,10 +198,11 @@ impl Targets {
     }
 
     /// A read at random would have gone to this zone, which has nothing to read.
-    #[cold]
     fn was_drawn_empty(&mut self, work: &DirectedWork, zone: u32) {
         let at = (zone - work.zones.start) as usize;
-        self.drawn_empty.resize(work.zones.len().div_ceil(64), 0);
+        if self.drawn_empty.is_empty() {
+            self.drawn_empty = vec![0; work.zones.len().div_ceil(64)];
+        }
         let bits = &mut self.drawn_empty[at / 64];
         let bit = 1 << (at % 64);
         self.empty += u64::from(*bits & bit == 0);
@@ -225,8 +226,12 @@ impl Targets {
         around: bool,
     ) -> Option<u32> {
         let before = if around { work.zones.start..from } else { 0..0 };
-        let mut zones = (from..work.zones.end).chain(before);
-        zones.find(|&zone| self.readable(work, table, zone) >= min)
+        if work.reads_beyond_write_pointer {
+            let mut zones = (from..work.zones.end).chain(before);
+            return zones.find(|&zone| self.readable(work, table, zone) >= min);
+        }
+        let after = table.first_readable(from..work.zones.end, min);
+        after.or_else(|| table.first_readable(before, min))
     }
 
     fn issue_read(
@@ -300,6 +305,27 @@ impl Targets {
             offset: 0,
             entered: false,
         };
+    }
+
+    /// The next write in order, of `lbas`, if it goes where the last one went and nothing has to
+    /// be asked for it. `None`: nothing has changed.
+    #[inline]
+    pub(super) fn go_on(&mut self, table: &mut ZoneTable, lbas: u32, append: bool) -> Option<Step> {
+        let Cursor { zone, entered, .. } = self.cursors[Direction::Write as usize];
+        if !entered {
+            return None;
+        }
+        let at = table.go_on(zone, self.id, u64::from(lbas), append)?;
+        let zslba = Lba(self.start_of(zone));
+        let (op, kind) = write_op(append, zslba, Lba(zslba.0 + at), lbas);
+        Some(Step {
+            op,
+            kind,
+            direction: Direction::Write,
+            lbas: u64::from(lbas),
+            stream: zone,
+            role: Role::Measured,
+        })
     }
 
     /// The next write, of `lbas` or what fits into its zone.
