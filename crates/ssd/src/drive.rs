@@ -98,6 +98,7 @@ impl DriveModel for Drive {
         }
     }
 
+    #[inline]
     fn submit(
         &mut self,
         now: Nanos,
@@ -123,16 +124,16 @@ impl DriveModel for Drive {
             self.core.now = to;
             return;
         }
-        let before = done.len();
-        done.append(&mut self.core.backlog);
-        core::mem::swap(&mut self.core.backlog, done);
         while let Some((at, event)) = self.core.events.pop_due(to) {
             self.core.now = at;
             self.run(event);
         }
-        core::mem::swap(&mut self.core.backlog, done);
         self.core.now = to;
-        if done.len() > before {
+        if !self.core.backlog.is_empty() {
+            match done.is_empty() {
+                true => core::mem::swap(done, &mut self.core.backlog),
+                false => done.append(&mut self.core.backlog),
+            }
             // Whoever gets these may ask at once for what undoes what they stand for, the reset
             // of an older copy, whose record must not be there without theirs. If it fails,
             // nothing is kept from now on, and `Drive::keep` says so.
@@ -143,6 +144,8 @@ impl DriveModel for Drive {
 
 impl Drive {
     /// [`DriveModel::submit`] by the general way.
+    #[cold]
+    #[inline(never)]
     fn submit_any(
         &mut self,
         now: Nanos,

@@ -227,12 +227,13 @@ impl Layout {
     }
 
     /// The units of a physical zone's stripe, one per plane, in page order.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn stripe(&self, physical: u32) -> &[u32] {
         &self.stripe_units[self.stripe_range(physical)]
     }
 
+    #[inline(always)]
     fn stripe_range(&self, physical: u32) -> Range<usize> {
         let width = self.width.value as usize;
         let mut start = self.group_of(physical) as usize * 2 * width;

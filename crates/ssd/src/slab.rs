@@ -24,7 +24,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// If 2^32 slots are in use.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, value: T) -> u32 {
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = Some(value);
@@ -37,7 +37,7 @@ impl<T> Slab<T> {
     }
 
     /// The slot that the next value gets, if one is free without more memory.
-    #[inline]
+    #[inline(always)]
     pub fn vacant(&self) -> Option<u32> {
         self.free.last().copied()
     }
@@ -59,7 +59,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// If the slot is not in use.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         assert!(slot.is_some(), "a slot in use is freed once");

@@ -40,7 +40,6 @@ impl Drive {
     }
 
     /// Takes a command if the plain way is open to it. If not, nothing has changed.
-    #[inline]
     pub(super) fn submit_plainly(
         &mut self,
         now: Nanos,

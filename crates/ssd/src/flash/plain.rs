@@ -104,7 +104,7 @@ impl Flash {
 
     /// Hands the pages of a target to the flash as one group, each as the operation that is
     /// given, if they are all alike.
-    #[inline]
+    #[inline(always)]
     fn submit_pages(
         &mut self,
         (kind, each): (FlashKind, Option<FlashOp>),

@@ -114,7 +114,7 @@ impl ClosedForm {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_array(&mut self, ready: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let unit = &mut self.units[op.unit as usize];
         let start = ready.max(unit.free_at);
@@ -126,7 +126,7 @@ impl ClosedForm {
         unit.free_at
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_program(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let unit = &self.units[op.unit as usize];
         let earliest = if self.hold {
@@ -143,7 +143,7 @@ impl ClosedForm {
         self.reserve_array(end, token, cause, op)
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_read(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let sensed = self.reserve_array(now, token, cause, op);
         let work = || work(token, op, sensed);
@@ -156,7 +156,7 @@ impl ClosedForm {
         end
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_channel(
         &mut self,
         earliest: Nanos,
@@ -252,7 +252,7 @@ impl<'a> Group<'a> {
     }
 
     /// Adds an operation.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, op: &FlashOp) {
         self.engine.ledger.count_one(self.cause, op.unit);
         let end = self.engine.reserve(self.now, self.token, self.cause, op);
@@ -260,7 +260,7 @@ impl<'a> Group<'a> {
     }
 
     /// Nothing more is added: queues the event of its end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end(self, events: &mut EventQueue) {
         events.push(self.end, Event::GroupDone(self.token));
     }

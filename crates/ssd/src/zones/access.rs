@@ -88,7 +88,7 @@ impl Zones {
 
     /// Where a read is that needs no more than a look at one zone, in which all of its blocks
     /// have been written. The blocks are of the drive, and at least one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read_within(&self, slba: u64, nlb: u32) -> Option<Within> {
         let (within, zone) = self.within(slba)?;
         let end = within.offset_lbas + u64::from(nlb);
@@ -97,7 +97,7 @@ impl Zones {
 
     /// Where a write goes that changes nothing but the write pointer of a zone that is open and
     /// stays so. The blocks are of the drive, and at least one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_within(&self, slba: u64, nlb: u32) -> Option<Within> {
         let (within, zone) = self.within(slba)?;
         (within.offset_lbas == zone.host_lbas && self.stays_open(&within, zone, nlb))
@@ -105,7 +105,7 @@ impl Zones {
     }
 
     /// The same for an append to the zone that begins at `zslba`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn append_within(&self, zslba: u64, nlb: u32) -> Option<Within> {
         let (mut within, zone) = self.within(zslba)?;
         let is_start = within.offset_lbas == 0;
@@ -119,7 +119,7 @@ impl Zones {
         self.zones[zone.0 as usize].host_lbas += u64::from(nlb);
     }
 
-    #[inline]
+    #[inline(always)]
     fn within(&self, lba: u64) -> Option<(Within, &Zone)> {
         let index = self.index_of(lba);
         let zone = self.zones.get(index)?;
@@ -131,7 +131,7 @@ impl Zones {
         Some((within, zone))
     }
 
-    #[inline]
+    #[inline(always)]
     fn stays_open(&self, at: &Within, zone: &Zone, nlb: u32) -> bool {
         zone.state.is_open()
             && u64::from(nlb) < self.capacity_lbas - zone.host_lbas

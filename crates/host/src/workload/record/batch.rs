@@ -60,16 +60,13 @@ impl Recorder {
         let mut batch = core::mem::take(&mut self.batch);
         if self.recording.kinds {
             for kind in OpKind::ALL {
-                if batch.iter().any(|done| done.kind == kind) {
-                    self.count_kind(kind, &batch);
-                }
+                with_part(&batch, |done| done.kind == kind, |of| self.count_kind(kind, of));
             }
         }
         if let Some(recording) = self.recording.directions {
             for direction in Direction::ALL {
-                if batch.iter().any(|done| done.direction == direction) {
-                    self.count_direction(direction, &recording, &batch);
-                }
+                let is_mine = |done: &Done| done.direction == direction;
+                with_part(&batch, is_mine, |of| self.count_direction(direction, &recording, of));
             }
             if recording.log {
                 for done in &batch {
@@ -83,24 +80,23 @@ impl Recorder {
 
     fn count_kind(&mut self, kind: OpKind, batch: &[Done]) {
         let lba_bytes = self.lba_bytes;
-        let mine = || batch.iter().filter(|done| done.kind == kind);
-        let bytes_of = |done: &Done| done.done_lbas * lba_bytes;
-        let latencies = Samples::of(mine().map(Done::total));
+        let bytes_of = |lbas: u64| lbas.saturating_mul(lba_bytes);
+        let latencies = Samples::of(batch.iter().map(Done::total));
         self.stats.record_all(
             kind,
             &Outcomes {
                 latencies: &latencies,
-                bytes: sum(mine().map(bytes_of)),
-                link_bytes: sum(mine().map(|done| done.link_lbas * lba_bytes)),
-                finds: mine().map(|done| done.found).collect(),
+                bytes: bytes_of(batch.iter().map(|done| done.done_lbas).sum()),
+                link_bytes: bytes_of(batch.iter().map(|done| done.link_lbas).sum()),
+                finds: batch.iter().map(|done| done.found).collect(),
             },
-            mine().map(|done| (done.completed, bytes_of(done))),
+            batch.iter().map(|done| (done.completed, bytes_of(done.done_lbas))),
         );
-        for done in mine().filter(|done| done.is_first) {
+        for done in batch.iter().filter(|done| done.is_first) {
             self.first_writes.record(Nanos(done.total()));
         }
         if let Some(service) = &mut self.service {
-            service.record_all(&Samples::of(mine().map(Done::completion)));
+            service.record_all(&Samples::of(batch.iter().map(Done::completion)));
         }
     }
 
@@ -113,29 +109,31 @@ impl Recorder {
         let (from, lba_bytes) = (self.from, self.lba_bytes);
         let stats = self.directions[direction as usize]
             .get_or_insert_with(|| Box::new(DirectionStats::new(from, recording)));
-        let mine = || batch.iter().filter(|done| done.direction == direction);
-        let bytes_of = |done: &Done| done.lbas * lba_bytes;
-        let submissions = Samples::of(mine().map(Done::submission));
-        let completions = Samples::of(mine().map(Done::completion));
-        stats.operations += completions.moments().count();
-        stats.finds += mine().map(|done| done.found).collect::<Finds>();
-        let bytes = sum(mine().map(bytes_of));
+        let bytes_of = |lbas: u64| lbas.saturating_mul(lba_bytes);
+        let submissions = Samples::of(batch.iter().map(Done::submission));
+        let completions = Samples::of(batch.iter().map(Done::completion));
+        let bytes = bytes_of(batch.iter().map(|done| done.lbas).sum());
+        stats.operations += batch.len() as u64;
+        stats.finds += batch.iter().map(|done| done.found).collect::<Finds>();
         stats.bytes = stats.bytes.saturating_add(bytes);
         stats.submission.record_all(&submissions);
         stats.completion.record_all(&completions);
         if submissions.moments().max() == Some(0) {
             stats.total.record_all(&completions);
         } else {
-            stats.total.record_all(&Samples::of(mine().map(Done::total)));
+            let totals = Samples::of(batch.iter().map(Done::total));
+            stats.total.record_all(&totals);
         }
         if let Some(confidence) = stats.confidence.first_mut() {
-            mine().for_each(|done| confidence.record(done.completed, Nanos(done.total())));
+            for done in batch {
+                confidence.record(done.completed, Nanos(done.total()));
+            }
         }
         for intervals in [&mut stats.bandwidth[0], &mut stats.iops[0]] {
-            let ends = mine().map(|done| (done.completed, bytes_of(done)));
+            let ends = batch.iter().map(|done| (done.completed, bytes_of(done.lbas)));
             intervals.record_all(ends, bytes);
         }
-        for done in mine() {
+        for done in batch {
             self.counts[done.kind as usize] += 1;
             self.depths[(done.depth.max(1).ilog2() as usize).min(DEPTHS - 1)] += 1;
         }
@@ -145,6 +143,14 @@ impl Recorder {
     }
 }
 
-fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
-    bytes.fold(0, u64::saturating_add)
+/// Hands those of a batch over that are alike, if there are any.
+#[inline]
+fn with_part(batch: &[Done], is_alike: impl Fn(&Done) -> bool, count: impl FnOnce(&[Done])) {
+    let alike = batch.iter().filter(|done| is_alike(done)).count();
+    if alike == batch.len() {
+        count(batch);
+    } else if alike > 0 {
+        let part: Vec<Done> = batch.iter().copied().filter(is_alike).collect();
+        count(&part);
+    }
 }
