@@ -59,7 +59,7 @@ impl Drive {
         };
         core.now = now;
         core.host_in_flight[piece.group as usize] += 1;
-        core.requests.insert(Request {
+        core.requests.insert_with(|| Request {
             queue,
             tag,
             nsid: command.nsid,

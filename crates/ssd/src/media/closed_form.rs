@@ -105,7 +105,7 @@ impl ClosedForm {
     }
 
     /// Reserves what `op` needs; returns when it ends.
-    #[inline]
+    #[inline(always)]
     fn reserve(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         match op.kind {
             FlashKind::Read if op.transfer_ns > 0 => self.reserve_read(now, token, cause, op),

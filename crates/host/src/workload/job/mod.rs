@@ -258,6 +258,7 @@ impl WorkloadJob {
     }
 
     /// A part of an operation has completed, and the whole of it if it `has_ended`.
+    #[inline(never)]
     fn part_completed(&mut self, mut op: InFlight, completion: &Completion, has_ended: bool) {
         let Some(whole) = &mut self.whole else {
             return;
@@ -274,7 +275,7 @@ impl WorkloadJob {
 
     /// An operation has completed with success: so many blocks crossed the link, and this is what
     /// it found to do.
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, op: &InFlight, at: Nanos, (link_lbas, found): (u64, Found)) {
         let sent = &op.sent;
         let done_lbas = match sent.kind.moves_data() {
@@ -453,7 +454,7 @@ impl WorkloadJob {
     }
 
     /// Hands a command to the device. Whether it was taken.
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
         let command = Command::on(self.spec.namespace, step.op);
         let first_block = self.first_block(&step.op);

@@ -86,8 +86,8 @@ impl Recorder {
             kind,
             &Outcomes {
                 latencies: &latencies,
-                bytes: bytes_of(batch.iter().map(|done| done.done_lbas).sum()),
-                link_bytes: bytes_of(batch.iter().map(|done| done.link_lbas).sum()),
+                bytes: bytes_of(sum(batch.iter().map(|done| done.done_lbas))),
+                link_bytes: bytes_of(sum(batch.iter().map(|done| done.link_lbas))),
                 finds: batch.iter().map(|done| done.found).collect(),
             },
             batch.iter().map(|done| (done.completed, bytes_of(done.done_lbas))),
@@ -112,7 +112,7 @@ impl Recorder {
         let bytes_of = |lbas: u64| lbas.saturating_mul(lba_bytes);
         let submissions = Samples::of(batch.iter().map(Done::submission));
         let completions = Samples::of(batch.iter().map(Done::completion));
-        let bytes = bytes_of(batch.iter().map(|done| done.lbas).sum());
+        let bytes = bytes_of(sum(batch.iter().map(|done| done.lbas)));
         stats.operations += batch.len() as u64;
         stats.finds += batch.iter().map(|done| done.found).collect::<Finds>();
         stats.bytes = stats.bytes.saturating_add(bytes);
@@ -153,4 +153,8 @@ fn with_part(batch: &[Done], is_alike: impl Fn(&Done) -> bool, count: impl FnOnc
         let part: Vec<Done> = batch.iter().copied().filter(is_alike).collect();
         count(&part);
     }
+}
+
+fn sum(lbas: impl Iterator<Item = u64>) -> u64 {
+    lbas.fold(0, u64::saturating_add)
 }

@@ -39,9 +39,9 @@ impl Directed {
         Self {
             targets,
             in_order_lbas: in_order_lbas(&work),
+            wishes: Wishes::of_work(&work),
             work,
             table,
-            wishes: Wishes::default(),
             by_the_way: ByTheWay::default(),
         }
     }

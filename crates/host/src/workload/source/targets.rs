@@ -117,7 +117,7 @@ impl Targets {
 
     /// The random position of an operation: zone, and block of the smallest
     /// size in it. `None`: this one is sequential.
-    #[inline]
+    #[inline(always)]
     fn random(
         &mut self,
         work: &DirectedWork,
@@ -152,6 +152,7 @@ impl Targets {
     }
 
     /// The next read, of `lbas` or what there is.
+    #[inline]
     pub(super) fn read(
         &mut self,
         work: &DirectedWork,
@@ -174,6 +175,17 @@ impl Targets {
             let offset = (block % blocks * min).min(last);
             return self.issue_read(work, table, zone, offset, lbas, min);
         }
+        self.read_in_order(work, table, lbas, min)
+    }
+
+    /// The next read behind the last one.
+    fn read_in_order(
+        &mut self,
+        work: &DirectedWork,
+        table: &ZoneTable,
+        lbas: u32,
+        min: u64,
+    ) -> Offer {
         let cursor = self.cursors[Direction::Read as usize];
         if cursor.offset > 0 {
             let readable = self.readable(work, table, cursor.zone);
@@ -209,6 +221,7 @@ impl Targets {
         *bits |= bit;
     }
 
+    #[inline]
     fn readable(&self, work: &DirectedWork, table: &ZoneTable, zone: u32) -> u64 {
         if work.reads_beyond_write_pointer {
             return self.zoned.zone_capacity_lbas;
@@ -217,6 +230,7 @@ impl Targets {
     }
 
     /// The first zone from `from` on with at least `min` blocks to read.
+    #[inline]
     fn zone_with_data(
         &self,
         work: &DirectedWork,
@@ -234,6 +248,7 @@ impl Targets {
         after.or_else(|| table.first_readable(before, min))
     }
 
+    #[inline]
     fn issue_read(
         &mut self,
         work: &DirectedWork,
