@@ -200,7 +200,7 @@ impl Ledger {
     ///
     /// Bookings of one resource never overlap; one that is cut short by a
     /// suspend is booked in pieces. `work` is asked only if bookings are recorded.
-    #[inline]
+    #[inline(always)]
     pub fn occupy(
         &mut self,
         resource: Resource,

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Most keys in the list.
+/// Among more keys than this, a new one has no place in the list: it is put behind them, or goes
+/// to the heap.
 const MOST: usize = 128;
 
 /// Keys, of which the smallest comes first. No two are the same.
@@ -41,7 +42,16 @@ impl Ordered {
     /// Adds a key.
     #[inline]
     pub(super) fn push(&mut self, key: u128) {
-        if self.near.len() == 2 * MOST {
+        let is_last = self.near.last().is_none_or(|last| *last < key);
+        if is_last && self.near.len() < 2 * MOST && self.far.is_empty() {
+            self.near.push(key);
+        } else {
+            self.push_among(key);
+        }
+    }
+
+    fn push_among(&mut self, key: u128) {
+        if self.near.len() >= 2 * MOST {
             self.near.drain(..self.head);
             self.head = 0;
         }
@@ -52,11 +62,7 @@ impl Ordered {
     }
 
     /// Puts a key into its place in the list.
-    #[inline]
     fn put(&mut self, key: u128) {
-        if self.near.last().is_none_or(|last| *last < key) {
-            return self.near.push(key);
-        }
         let waiting = &self.near[self.head..];
         let at = waiting.partition_point(|other| *other < key);
         self.near.insert(self.head + at, key);

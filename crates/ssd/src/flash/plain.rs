@@ -3,12 +3,13 @@
 use zonelab_device::Nanos;
 
 use super::operations::duration_ns;
-use super::{Flash, PhysicalZone, Target};
+use super::{BlockRange, Flash, PhysicalZone, Target};
 use crate::account::Cause;
 use crate::config::DriveConfig;
 use crate::event::EventQueue;
 use crate::layout::Layout;
-use crate::media::{FlashKind, FlashOp};
+use crate::mapping::Mapping;
+use crate::media::{FlashKind, FlashOp, Group};
 
 /// Times of operations on flash where those of all pages are the same, and each page is one
 /// operation.
@@ -32,6 +33,23 @@ impl PageTimes {
             program_ns: duration_ns(media.program_ns),
             transfer_ns: duration_ns(media.transfer_ns),
         })
+    }
+}
+
+impl PageTimes {
+    /// The operation on a page.
+    #[inline(always)]
+    const fn of_kind(&self, kind: FlashKind, unit: u32) -> FlashOp {
+        let array_ns = match kind {
+            FlashKind::Read => self.read_ns,
+            _ => self.program_ns,
+        };
+        FlashOp {
+            unit,
+            kind,
+            array_ns,
+            transfer_ns: self.transfer_ns,
+        }
     }
 }
 
@@ -63,13 +81,8 @@ impl Flash {
         token: u32,
         events: &mut EventQueue,
     ) {
-        let op = self.page_times.map(|times| FlashOp {
-            unit: 0,
-            kind: FlashKind::Read,
-            array_ns: times.read_ns,
-            transfer_ns: times.transfer_ns,
-        });
-        self.submit_pages((FlashKind::Read, op), now, target, token, events);
+        let pages = self.pages_of(target.range);
+        self.submit_plainly(FlashKind::Read, now, (target, pages), token, events);
     }
 
     /// As [`Flash::program`] for a host, on plain flash; false: single blocks have to be looked
@@ -82,38 +95,39 @@ impl Flash {
         token: u32,
         events: &mut EventQueue,
     ) -> bool {
-        let Target { physical, range } = target;
-        let first_page = self.layout.page_of(range.first);
-        let last_page = self.layout.page_of(range.first + range.count - 1);
-        let zone = &mut self.zones[physical as usize];
-        if !zone.is_known(last_page) {
+        let (first, last) = self.pages_of(target.range);
+        let zone = &mut self.zones[target.physical as usize];
+        if !zone.is_known(last) {
             return false;
         }
-        zone.programmed_pages = zone.programmed_pages.max(last_page + 1);
-        let pages = last_page - first_page + 1;
-        self.programmed_bytes += u64::from(pages) * u64::from(self.page_bytes);
-        let op = self.page_times.map(|times| FlashOp {
-            unit: 0,
-            kind: FlashKind::Program,
-            array_ns: times.program_ns,
-            transfer_ns: times.transfer_ns,
-        });
-        self.submit_pages((FlashKind::Program, op), now, target, token, events);
+        zone.programmed_pages = zone.programmed_pages.max(last + 1);
+        self.programmed_bytes += u64::from(last - first + 1) * u64::from(self.page_bytes);
+        let pages = (first, last);
+        self.submit_plainly(FlashKind::Program, now, (target, pages), token, events);
         true
     }
 
-    /// Hands the pages of a target to the flash as one group, each as the operation that is
-    /// given, if they are all alike.
+    /// The first and the last page of blocks of a zone.
     #[inline(always)]
-    fn submit_pages(
+    fn pages_of(&self, range: BlockRange) -> (u32, u32) {
+        let first = self.layout.page_of(range.first);
+        let last = match range.count {
+            1 => first,
+            count => self.layout.page_of(range.first + count - 1),
+        };
+        (first, last)
+    }
+
+    /// Hands the pages of a target to the flash as one group.
+    #[inline(always)]
+    fn submit_plainly(
         &mut self,
-        (kind, each): (FlashKind, Option<FlashOp>),
+        kind: FlashKind,
         now: Nanos,
-        target: Target,
+        (target, (first, last)): (Target, (u32, u32)),
         token: u32,
         events: &mut EventQueue,
     ) {
-        let Target { physical, range } = target;
         let cause = match kind {
             FlashKind::Read => Cause::HostRead,
             _ => Cause::HostWrite,
@@ -122,32 +136,45 @@ impl Flash {
             layout,
             mapping,
             media,
+            page_times,
             ..
         } = self;
-        let (Some(each), Some(mut group)) = (each, media.closed_form(now, token, cause)) else {
+        let (Some(times), Some(mut group)) = (page_times, media.closed_form(now, token, cause))
+        else {
             self.ops.clear();
-            self.push_pages(kind, physical, range);
+            self.push_pages(kind, target.physical, target.range);
             return self.submit(now, token, cause, events);
         };
-        let last = layout.page_of(range.first + range.count - 1);
-        let mut page = layout.page_of(range.first);
-        let mut slot = layout.slot_of_page(page) as usize;
-        let (mut stripe, mut stripe_end) = mapping.line(physical, page, layout);
-        loop {
-            let unit = stripe[slot];
-            group.add(&FlashOp { unit, ..each });
-            if page == last {
-                break;
-            }
-            page += 1;
-            slot += 1;
-            if slot == stripe.len() {
-                slot = 0;
-                if page >= stripe_end {
-                    (stripe, stripe_end) = mapping.line(physical, page, layout);
-                }
-            }
+        let slot = layout.slot_of_page(first) as usize;
+        let (stripe, _) = mapping.line(target.physical, first, layout);
+        group.add(&times.of_kind(kind, stripe[slot]));
+        if first < last {
+            let on = (&*mapping, &*layout);
+            add_pages(&mut group, *times, kind, on, (target.physical, first + 1, last));
         }
         group.end(events);
+    }
+}
+
+/// Adds the pages `first..=last` of a physical zone to a group.
+#[inline(never)]
+fn add_pages(
+    group: &mut Group<'_>,
+    times: PageTimes,
+    kind: FlashKind,
+    (mapping, layout): (&Mapping, &Layout),
+    (physical, first, last): (u32, u32, u32),
+) {
+    let mut slot = layout.slot_of_page(first) as usize;
+    let (mut stripe, mut stripe_end) = mapping.line(physical, first, layout);
+    for page in first..=last {
+        if slot == stripe.len() {
+            slot = 0;
+        }
+        if page >= stripe_end {
+            (stripe, stripe_end) = mapping.line(physical, page, layout);
+        }
+        group.add(&times.of_kind(kind, stripe[slot]));
+        slot += 1;
     }
 }

@@ -83,8 +83,9 @@ use crate::config::{ChannelArbitration, DiePolicy, MediaConfig, PageRegister, Su
 use crate::counterfactual::Factors;
 use crate::event::{Event, EventQueue};
 
-use closed_form::{ClosedForm, Group};
+use closed_form::ClosedForm;
 use event_driven::EventDriven;
+pub(crate) use closed_form::Group;
 pub(crate) use tracking::Tracking;
 
 /// What a flash operation does.

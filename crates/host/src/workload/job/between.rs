@@ -152,7 +152,7 @@ impl WorkloadJob {
 
     /// Hands a flush to the device. Whether it was taken.
     fn flush(&mut self, queue: &mut dyn QueuePair, slot: u32, now: Nanos) -> bool {
-        let is_taken = self.submit(queue, slot, FLUSH, now);
+        let is_taken = self.submit_between(queue, slot, FLUSH, now);
         // A full queue takes it later; it is still due.
         self.postponed = None;
         if is_taken {

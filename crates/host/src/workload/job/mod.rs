@@ -492,6 +492,18 @@ impl WorkloadJob {
         true
     }
 
+    /// [`Self::submit`] of what comes now and then.
+    #[inline(never)]
+    fn submit_between(
+        &mut self,
+        queue: &mut dyn QueuePair,
+        slot: u32,
+        step: Step,
+        now: Nanos,
+    ) -> bool {
+        self.submit(queue, slot, step, now)
+    }
+
     /// A command was not taken.
     #[cold]
     fn was_rejected(&mut self, rejected: Rejected, step: Step, first_block: u64) {
@@ -513,7 +525,7 @@ impl WorkloadJob {
     }
 
     /// An operation has begun: it counts.
-    #[inline]
+    #[inline(always)]
     fn begun(&mut self, step: &Step, now: Nanos, (decided, submitted): (Nanos, Nanos)) {
         let bytes = step.lbas * self.lba_bytes;
         self.issued_ops += 1;
