@@ -120,10 +120,6 @@ impl DriveModel for Drive {
             "time goes back from {} to {to}",
             self.core.now
         );
-        if !self.core.is_due(to) {
-            self.core.now = to;
-            return;
-        }
         while let Some((at, event)) = self.core.events.pop_due(to) {
             self.core.now = at;
             self.run(event);

@@ -119,18 +119,19 @@ impl Intervals {
         self.open_bytes = self.open_bytes.saturating_add(bytes);
     }
 
-    /// Counts operations: when each completed, and its bytes, of all together `bytes`.
+    /// Counts operations: when each completed, and its bytes. The last of them completed at
+    /// `latest`, and all together they are so many with so many bytes.
     pub fn record_all(
         &mut self,
-        operations: impl Iterator<Item = (Nanos, u64)> + Clone,
-        bytes: u64,
+        operations: impl Iterator<Item = (Nanos, u64)>,
+        latest: Nanos,
+        (count, bytes): (u64, u64),
     ) {
-        let latest = operations.clone().map(|(at, _)| at).max();
-        if latest.is_some_and(|at| at >= self.clock.end) {
+        if latest >= self.clock.end {
             operations.for_each(|(at, bytes)| self.record(at, bytes));
             return;
         }
-        self.open_ops += operations.count() as u64;
+        self.open_ops += count;
         self.open_bytes = self.open_bytes.saturating_add(bytes);
     }
 

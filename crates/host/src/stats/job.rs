@@ -119,6 +119,8 @@ pub struct Outcome {
 pub struct Outcomes<'a> {
     /// The time that each took ([`Outcome::latency`]).
     pub latencies: &'a Samples,
+    /// When the last of them completed.
+    pub latest: Nanos,
     /// Bytes that they moved together, or are counted as.
     pub bytes: u64,
     /// Bytes of data that crossed the link for them ([`Outcome::link_bytes`]).
@@ -176,13 +178,14 @@ impl OpStats {
     pub fn record_all(
         &mut self,
         outcomes: &Outcomes<'_>,
-        completed: impl Iterator<Item = (Nanos, u64)> + Clone,
+        completed: impl Iterator<Item = (Nanos, u64)>,
     ) {
         self.bytes = self.bytes.saturating_add(outcomes.bytes);
         self.link_bytes = self.link_bytes.saturating_add(outcomes.link_bytes);
         self.finds += outcomes.finds;
         self.latency.record_all(outcomes.latencies);
-        self.intervals.record_all(completed, outcomes.bytes);
+        let all = (outcomes.latencies.moments().count(), outcomes.bytes);
+        self.intervals.record_all(completed, outcomes.latest, all);
     }
 }
 
@@ -264,7 +267,7 @@ impl JobStats {
         &mut self,
         kind: OpKind,
         outcomes: &Outcomes<'_>,
-        completed: impl Iterator<Item = (Nanos, u64)> + Clone,
+        completed: impl Iterator<Item = (Nanos, u64)>,
     ) {
         self.of(kind).record_all(outcomes, completed);
     }

@@ -10,6 +10,7 @@
 //! Everything that is recorded is an integer and takes constant memory;
 //! results are floating point only where they are read out.
 
+mod buckets;
 mod confidence;
 mod finds;
 mod intervals;

@@ -27,6 +27,16 @@ impl Default for Moments {
 }
 
 impl Moments {
+    /// Those of so many zeros.
+    #[must_use]
+    pub fn of_zeros(count: u64) -> Self {
+        Self {
+            count,
+            min: if count > 0 { 0 } else { u64::MAX },
+            ..Self::default()
+        }
+    }
+
     /// Those of some samples, as if they were added one by one.
     #[must_use]
     pub fn of(samples: &[u64]) -> Self {
@@ -210,6 +220,8 @@ mod tests {
         ) {
             prop_assert_eq!(Moments::of(&samples), moments(&samples));
             prop_assert_eq!(Moments::of(&small), moments(&small));
+            let zeros = vec![0; small.len()];
+            prop_assert_eq!(Moments::of_zeros(zeros.len() as u64), moments(&zeros));
         }
     }
 }

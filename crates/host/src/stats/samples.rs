@@ -31,6 +31,17 @@ impl Samples {
         }
     }
 
+    /// So many zeros, at most [`Self::MOST`].
+    #[must_use]
+    pub fn zeros(count: usize) -> Self {
+        let count = count.min(Self::MOST);
+        Self {
+            all: [0; Self::MOST],
+            count,
+            moments: Moments::of_zeros(count as u64),
+        }
+    }
+
     /// The samples, in their order.
     #[must_use]
     pub fn all(&self) -> &[u64] {

@@ -150,7 +150,13 @@ impl Flash {
         group.add(&times.of_kind(kind, stripe[slot]));
         if first < last {
             let on = (&*mapping, &*layout);
-            add_pages(&mut group, *times, kind, on, (target.physical, first + 1, last));
+            add_pages(
+                &mut group,
+                *times,
+                kind,
+                on,
+                (target.physical, first + 1, last),
+            );
         }
         group.end(events);
     }

@@ -84,8 +84,8 @@ use crate::counterfactual::Factors;
 use crate::event::{Event, EventQueue};
 
 use closed_form::ClosedForm;
-use event_driven::EventDriven;
 pub(crate) use closed_form::Group;
+use event_driven::EventDriven;
 pub(crate) use tracking::Tracking;
 
 /// What a flash operation does.

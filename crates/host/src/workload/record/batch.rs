@@ -10,6 +10,19 @@ use crate::workload::directed::Direction;
 /// Operations that are counted at a time.
 pub(super) const BATCH: usize = Samples::MOST;
 
+/// Ends of all buckets, the last of which holds what is longer than [`BUCKETS`].
+const ENDS: [u64; BUCKETS.len() + 1] = ends();
+
+const fn ends() -> [u64; BUCKETS.len() + 1] {
+    let mut ends = [u64::MAX; BUCKETS.len() + 1];
+    let mut i = 0;
+    while i < BUCKETS.len() {
+        ends[i] = BUCKETS[i];
+        i += 1;
+    }
+    ends
+}
+
 /// By the number of its significant bits, the first bucket that a latency can be in.
 const FIRST_BUCKETS: [u8; 65] = first_buckets();
 
@@ -33,7 +46,7 @@ const fn first_buckets() -> [u8; 65] {
 fn bucket_of(latency: u64) -> usize {
     let bits = u64::BITS - latency.leading_zeros();
     let mut bucket = usize::from(FIRST_BUCKETS[bits as usize]);
-    while bucket < BUCKETS.len() && BUCKETS[bucket] < latency {
+    while ENDS[bucket] < latency {
         bucket += 1;
     }
     bucket
@@ -60,13 +73,18 @@ impl Recorder {
         let mut batch = core::mem::take(&mut self.batch);
         if self.recording.kinds {
             for kind in OpKind::ALL {
-                with_part(&batch, |done| done.kind == kind, |of| self.count_kind(kind, of));
+                with_part(
+                    &batch,
+                    |done| done.kind,
+                    &kind,
+                    |of| self.count_kind(kind, of),
+                );
             }
         }
         if let Some(recording) = self.recording.directions {
             for direction in Direction::ALL {
-                let is_mine = |done: &Done| done.direction == direction;
-                with_part(&batch, is_mine, |of| self.count_direction(direction, &recording, of));
+                let count = |of: &[Done]| self.count_direction(direction, &recording, of);
+                with_part(&batch, |done| done.direction, &direction, count);
             }
             if recording.log {
                 for done in &batch {
@@ -86,11 +104,14 @@ impl Recorder {
             kind,
             &Outcomes {
                 latencies: &latencies,
+                latest: latest(batch),
                 bytes: bytes_of(sum(batch.iter().map(|done| done.done_lbas))),
                 link_bytes: bytes_of(sum(batch.iter().map(|done| done.link_lbas))),
                 finds: batch.iter().map(|done| done.found).collect(),
             },
-            batch.iter().map(|done| (done.completed, bytes_of(done.done_lbas))),
+            batch
+                .iter()
+                .map(|done| (done.completed, bytes_of(done.done_lbas))),
         );
         for done in batch.iter().filter(|done| done.is_first) {
             self.first_writes.record(Nanos(done.total()));
@@ -110,7 +131,11 @@ impl Recorder {
         let stats = self.directions[direction as usize]
             .get_or_insert_with(|| Box::new(DirectionStats::new(from, recording)));
         let bytes_of = |lbas: u64| lbas.saturating_mul(lba_bytes);
-        let submissions = Samples::of(batch.iter().map(Done::submission));
+        let is_split = batch.iter().any(|done| done.submitted != done.decided);
+        let submissions = match is_split {
+            true => Samples::of(batch.iter().map(Done::submission)),
+            false => Samples::zeros(batch.len()),
+        };
         let completions = Samples::of(batch.iter().map(Done::completion));
         let bytes = bytes_of(sum(batch.iter().map(|done| done.lbas)));
         stats.operations += batch.len() as u64;
@@ -118,20 +143,23 @@ impl Recorder {
         stats.bytes = stats.bytes.saturating_add(bytes);
         stats.submission.record_all(&submissions);
         stats.completion.record_all(&completions);
-        if submissions.moments().max() == Some(0) {
-            stats.total.record_all(&completions);
-        } else {
-            let totals = Samples::of(batch.iter().map(Done::total));
-            stats.total.record_all(&totals);
+        match is_split {
+            true => stats
+                .total
+                .record_all(&Samples::of(batch.iter().map(Done::total))),
+            false => stats.total.record_all(&completions),
         }
         if let Some(confidence) = stats.confidence.first_mut() {
             for done in batch {
                 confidence.record(done.completed, Nanos(done.total()));
             }
         }
+        let (latest, all) = (latest(batch), (batch.len() as u64, bytes));
         for intervals in [&mut stats.bandwidth[0], &mut stats.iops[0]] {
-            let ends = batch.iter().map(|done| (done.completed, bytes_of(done.lbas)));
-            intervals.record_all(ends, bytes);
+            let ends = batch
+                .iter()
+                .map(|done| (done.completed, bytes_of(done.lbas)));
+            intervals.record_all(ends, latest, all);
         }
         for done in batch {
             self.counts[done.kind as usize] += 1;
@@ -143,18 +171,54 @@ impl Recorder {
     }
 }
 
-/// Hands those of a batch over that are alike, if there are any.
+/// Hands those of a batch over that have some key, if there are any.
 #[inline]
-fn with_part(batch: &[Done], is_alike: impl Fn(&Done) -> bool, count: impl FnOnce(&[Done])) {
-    let alike = batch.iter().filter(|done| is_alike(done)).count();
-    if alike == batch.len() {
-        count(batch);
-    } else if alike > 0 {
-        let part: Vec<Done> = batch.iter().copied().filter(is_alike).collect();
-        count(&part);
+fn with_part<K: PartialEq>(
+    batch: &[Done],
+    key_of: impl Fn(&Done) -> K,
+    key: &K,
+    count: impl FnOnce(&[Done]),
+) {
+    let is_mine = |done: &&Done| key_of(done) == *key;
+    let Some(first) = batch.iter().position(|done| is_mine(&done)) else {
+        return;
+    };
+    if first == 0 && batch.iter().all(|done| is_mine(&done)) {
+        return count(batch);
     }
+    let part: Vec<Done> = batch[first..].iter().filter(is_mine).copied().collect();
+    count(&part);
+}
+
+/// When the last operation of a batch completed.
+fn latest(batch: &[Done]) -> Nanos {
+    Nanos(
+        batch
+            .iter()
+            .fold(0, |latest, done| latest.max(done.completed.0)),
+    )
 }
 
 fn sum(lbas: impl Iterator<Item = u64>) -> u64 {
     lbas.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn buckets_end_where_they_are_said_to(
+            latency in prop_oneof![0_u64..3_000, 0_u64..3_000_000_000, any::<u64>()],
+            near in prop::sample::select(&BUCKETS[..]),
+        ) {
+            for latency in [latency, near, near + 1] {
+                let expected = BUCKETS.partition_point(|&end| end < latency);
+                prop_assert_eq!(bucket_of(latency), expected, "{}", latency);
+            }
+        }
+    }
 }

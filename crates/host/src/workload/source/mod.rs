@@ -282,7 +282,7 @@ impl Source {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
         match self {
             Self::Write(writes) => writes.offer(rng),
