@@ -141,7 +141,7 @@ impl Ledger {
     }
 
     /// Counts an operation that is handed to a unit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_one(&mut self, cause: Cause, unit: u32) {
         self.operations[unit as usize][cause as usize] += 1;
     }

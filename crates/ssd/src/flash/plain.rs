@@ -73,7 +73,7 @@ impl Flash {
     }
 
     /// As [`Flash::read`] for a host, on plain flash.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read_plainly(
         &mut self,
         now: Nanos,

@@ -140,7 +140,7 @@ impl Zones {
 
     /// The zone of `nlb` blocks, at least one, from an address of the drive on; `None`: they are
     /// of several.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn only_zone_of(&self, slba: u64, nlb: u32) -> Option<ZoneId> {
         let first = self.index_of(slba);
         (first == self.index_of(slba + u64::from(nlb) - 1)).then(|| self.id(first))

@@ -163,7 +163,7 @@ impl WorkloadJob {
         self.since_pause = self.since_pause.saturating_add(1);
         if matches!(step.kind, OpKind::Write | OpKind::Append) {
             self.issued_writes += 1;
-            if self.spec.syncs.is_due(self.issued_writes) {
+            if self.has_syncs && self.spec.syncs.is_due(self.issued_writes) {
                 self.sync = Sync::Due;
             }
         }

@@ -68,6 +68,8 @@ pub struct WorkloadJob {
     may_wait: bool,
     /// Its commands may carry data.
     carries_data: bool,
+    /// Flushes come between its writes.
+    has_syncs: bool,
     /// What is done about contents, if they are verified.
     verify: Option<Box<Verifying>>,
     /// What its writes carry, if anybody keeps it.
@@ -121,6 +123,7 @@ impl WorkloadJob {
         let stops_between = spec.think.is_some() || spec.stop.periods.is_some();
         Self {
             may_wait: stops_between || rates.exist || goals.is_some() || shared.share.is_some(),
+            has_syncs: spec.syncs.come_between(),
             carries_data: verify.is_some() || buffers.is_some() || source.trims_blocks(),
             source,
             rates,
@@ -223,11 +226,13 @@ impl WorkloadJob {
         let Tag(slot) = completion.tag;
         let op = self.slots[slot as usize];
         self.free.push(slot);
-        if self.buffers.is_some() {
-            self.keep_buffer(completion.data.take());
-        }
-        if self.verify.is_some() && self.verified(slot, &op, completion) {
-            return;
+        if self.carries_data {
+            if self.buffers.is_some() {
+                self.keep_buffer(completion.data.take());
+            }
+            if self.verify.is_some() && self.verified(slot, &op, completion) {
+                return;
+            }
         }
         if !completion.status.is_success() {
             self.failed(&op, completion);

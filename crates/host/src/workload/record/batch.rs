@@ -72,20 +72,16 @@ impl Recorder {
         }
         let mut batch = core::mem::take(&mut self.batch);
         if self.recording.kinds {
-            for kind in OpKind::ALL {
-                with_part(
-                    &batch,
-                    |done| done.kind,
-                    &kind,
-                    |of| self.count_kind(kind, of),
-                );
-            }
+            let key_of = |done: &Done| done.kind;
+            each_part(&batch, key_of, &OpKind::ALL, |kind, of| {
+                self.count_kind(kind, of);
+            });
         }
         if let Some(recording) = self.recording.directions {
-            for direction in Direction::ALL {
-                let count = |of: &[Done]| self.count_direction(direction, &recording, of);
-                with_part(&batch, |done| done.direction, &direction, count);
-            }
+            let key_of = |done: &Done| done.direction;
+            each_part(&batch, key_of, &Direction::ALL, |direction, of| {
+                self.count_direction(direction, &recording, of);
+            });
             if recording.log {
                 for done in &batch {
                     self.log(recording.log_window.0, done);
@@ -171,23 +167,27 @@ impl Recorder {
     }
 }
 
-/// Hands those of a batch over that have some key, if there are any.
+/// Hands the operations of a batch over, those with the same of some keys together.
 #[inline]
-fn with_part<K: PartialEq>(
+fn each_part<K: Copy + PartialEq>(
     batch: &[Done],
     key_of: impl Fn(&Done) -> K,
-    key: &K,
-    count: impl FnOnce(&[Done]),
+    keys: &[K],
+    mut count: impl FnMut(K, &[Done]),
 ) {
-    let is_mine = |done: &&Done| key_of(done) == *key;
-    let Some(first) = batch.iter().position(|done| is_mine(&done)) else {
+    let Some(first) = batch.first().map(&key_of) else {
         return;
     };
-    if first == 0 && batch.iter().all(|done| is_mine(&done)) {
-        return count(batch);
+    if batch.iter().all(|done| key_of(done) == first) {
+        return count(first, batch);
     }
-    let part: Vec<Done> = batch[first..].iter().filter(is_mine).copied().collect();
-    count(&part);
+    for &key in keys {
+        let mine = batch.iter().filter(|done| key_of(done) == key);
+        let part: Vec<Done> = mine.copied().collect();
+        if !part.is_empty() {
+            count(key, &part);
+        }
+    }
 }
 
 /// When the last operation of a batch completed.
