@@ -274,6 +274,15 @@ impl Shared {
 
     #[inline]
     fn advance_drive(&mut self, to: Nanos, ready: &mut Vec<QueueId>) {
+        if let ([queue], None) = (&mut *self.queues, &self.block) {
+            // All that completes is its.
+            let was_empty = queue.inbox.is_empty();
+            self.drive.advance(to, &mut queue.inbox);
+            if was_empty && !queue.inbox.is_empty() {
+                ready.push(QueueId(0));
+            }
+            return;
+        }
         self.drive.advance(to, &mut self.scratch);
         if self.scratch.is_empty() {
             return;

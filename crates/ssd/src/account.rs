@@ -140,6 +140,12 @@ impl Ledger {
         &self.operations
     }
 
+    /// Counts an operation that is handed to a unit.
+    #[inline(always)]
+    pub(crate) fn count_one(&mut self, cause: Cause, unit: u32) {
+        self.operations[unit as usize][cause as usize] += 1;
+    }
+
     /// Counts operations that are handed to units.
     #[inline]
     pub(crate) fn count(&mut self, cause: Cause, units: impl Iterator<Item = u32>) {
@@ -180,6 +186,11 @@ impl Ledger {
         self.log = log;
     }
 
+    /// Whether bookings are recorded.
+    pub(crate) const fn is_recorded(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// The log of bookings, if there is one.
     pub(crate) fn log_mut(&mut self) -> Option<&mut SpanLog> {
         self.log.as_deref_mut()
@@ -189,7 +200,7 @@ impl Ledger {
     ///
     /// Bookings of one resource never overlap; one that is cut short by a
     /// suspend is booked in pieces. `work` is asked only if bookings are recorded.
-    #[inline]
+    #[inline(always)]
     pub fn occupy(
         &mut self,
         resource: Resource,

@@ -8,6 +8,7 @@ mod control;
 mod data;
 mod effect;
 mod fork;
+mod plain;
 mod policies;
 mod request;
 mod shared;
@@ -53,6 +54,8 @@ pub struct Drive {
     pub(crate) copies: Copies,
     /// Conventional namespaces.
     pub(crate) conventional: Vec<Conventional>,
+    /// Commands can take the plain way.
+    is_plain: bool,
 }
 
 impl Drive {
@@ -68,10 +71,12 @@ impl Drive {
             buffer: config.write_buffer.as_ref().map(buffer),
             copies: Copies::default(),
             core,
+            is_plain: false,
         };
         drive
             .background
             .resume_folding(&mut drive.core, Nanos::ZERO);
+        drive.look_whether_plain();
         drive
     }
 }
@@ -93,11 +98,54 @@ impl DriveModel for Drive {
         }
     }
 
+    #[inline]
     fn submit(
         &mut self,
         now: Nanos,
         queue: QueueId,
         tag: Tag,
+        command: Command,
+        data: Option<Buf>,
+    ) -> Result<(), Rejected> {
+        debug_assert_eq!(self.is_plain, self.can_be_plain(), "somebody told of it");
+        if self.is_plain && data.is_none() && self.submit_plainly(now, (queue, tag), &command) {
+            return Ok(());
+        }
+        self.submit_any(now, (queue, tag), command, data)
+    }
+
+    fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
+        assert!(
+            to >= self.core.now,
+            "time goes back from {} to {to}",
+            self.core.now
+        );
+        while let Some((at, event)) = self.core.events.pop_due(to) {
+            self.core.now = at;
+            self.run(event);
+        }
+        self.core.now = to;
+        if !self.core.backlog.is_empty() {
+            match done.is_empty() {
+                true => core::mem::swap(done, &mut self.core.backlog),
+                false => done.append(&mut self.core.backlog),
+            }
+            // Whoever gets these may ask at once for what undoes what they stand for, the reset
+            // of an older copy, whose record must not be there without theirs. If it fails,
+            // nothing is kept from now on, and `Drive::keep` says so.
+            let _ = self.core.keep();
+        }
+    }
+}
+
+impl Drive {
+    /// [`DriveModel::submit`] by the general way.
+    #[cold]
+    #[inline(never)]
+    fn submit_any(
+        &mut self,
+        now: Nanos,
+        (queue, tag): (QueueId, Tag),
         command: Command,
         data: Option<Buf>,
     ) -> Result<(), Rejected> {
@@ -124,35 +172,6 @@ impl DriveModel for Drive {
         Ok(())
     }
 
-    fn advance(&mut self, to: Nanos, done: &mut Vec<Completion>) {
-        assert!(
-            to >= self.core.now,
-            "time goes back from {} to {to}",
-            self.core.now
-        );
-        if !self.core.is_due(to) {
-            self.core.now = to;
-            return;
-        }
-        let before = done.len();
-        done.append(&mut self.core.backlog);
-        core::mem::swap(&mut self.core.backlog, done);
-        while let Some((at, event)) = self.core.events.pop_due(to) {
-            self.core.now = at;
-            self.run(event);
-        }
-        core::mem::swap(&mut self.core.backlog, done);
-        self.core.now = to;
-        if done.len() > before {
-            // Whoever gets these may ask at once for what undoes what they stand for, the reset
-            // of an older copy, whose record must not be there without theirs. If it fails,
-            // nothing is kept from now on, and `Drive::keep` says so.
-            let _ = self.core.keep();
-        }
-    }
-}
-
-impl Drive {
     pub(crate) fn catch_up(&mut self, now: Nanos) {
         assert!(
             now >= self.core.now,
@@ -185,6 +204,7 @@ impl Drive {
             Event::GroupDone(token) => {
                 self.core.flash.group_done(token);
                 match Owner::of(token) {
+                    Owner::Request(request) if self.is_plain && self.end_plainly(request) => return,
                     Owner::Request(request) => self.part_done(request),
                     Owner::Task(task) => self.task_group_done(task),
                     Owner::Program(program) => self.program_group_done(program),

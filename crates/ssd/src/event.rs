@@ -1,9 +1,10 @@
 //! The one queue of future events of a drive.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod order;
 
 use zonelab_device::Nanos;
+
+use order::Ordered;
 
 /// What is due, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +91,11 @@ pub struct Place(u64);
 
 /// Events in order of time, and of insertion where times are equal.
 ///
-/// Time, sequence number and event are one 128-bit key, so that the heap
-/// compares and moves a single integer.
+/// Time, sequence number and event are one 128-bit key, so that a single integer
+/// is compared and moved.
 #[derive(Debug, Default, Clone)]
 pub struct EventQueue {
-    heap: BinaryHeap<Reverse<u128>>,
+    keys: Ordered,
     sequence: u64,
     handled: u64,
 }
@@ -131,21 +132,18 @@ impl EventQueue {
     #[inline]
     pub fn push_to(&mut self, place: Place, at: Nanos, event: Event) {
         let low = place.0 << EVENT_BITS | u64::from(event.pack());
-        self.heap
-            .push(Reverse(u128::from(at.0) << 64 | u128::from(low)));
+        self.keys.push(u128::from(at.0) << 64 | u128::from(low));
     }
 
     /// Gives the waiting events new sequence numbers, in the same order.
     #[cold]
     fn renumber(&mut self) {
-        let sorted = std::mem::take(&mut self.heap).into_sorted_vec();
         self.sequence = 0;
-        // Ascending order of `Reverse` is from the last to the first.
-        for Reverse(key) in sorted.into_iter().rev() {
+        for key in self.keys.take() {
             self.sequence += 1;
             let event = (key as u64) & ((1 << EVENT_BITS) - 1);
             let low = self.sequence << EVENT_BITS | event;
-            self.heap.push(Reverse(key >> 64 << 64 | u128::from(low)));
+            self.keys.push(key >> 64 << 64 | u128::from(low));
         }
         self.sequence += 1;
         assert!(
@@ -158,9 +156,7 @@ impl EventQueue {
     #[inline]
     #[must_use]
     pub fn next_at(&self) -> Option<Nanos> {
-        self.heap
-            .peek()
-            .map(|Reverse(key)| Nanos((key >> 64) as u64))
+        self.keys.first().map(|key| Nanos((key >> 64) as u64))
     }
 
     /// Takes the earliest event if it is due by `to`.
@@ -169,7 +165,7 @@ impl EventQueue {
         if self.next_at().is_none_or(|at| at > to) {
             return None;
         }
-        let Reverse(key) = self.heap.pop()?;
+        let key = self.keys.pop()?;
         self.handled += 1;
         let event = (key as u32) & ((1 << EVENT_BITS) - 1);
         Some((Nanos((key >> 64) as u64), Event::unpack(event)))
@@ -179,7 +175,7 @@ impl EventQueue {
     /// time. Each move is of one event that waits.
     pub(crate) fn move_groups(&mut self, mut moves: Vec<(Nanos, u32, Nanos)>) {
         let mut moved = Vec::new();
-        self.heap.retain(|Reverse(key)| {
+        self.keys.retain(|key| {
             let at = Nanos((key >> 64) as u64);
             let event = Event::unpack((*key as u32) & ((1 << EVENT_BITS) - 1));
             let found = moves
@@ -200,13 +196,13 @@ impl EventQueue {
 
     /// Forgets the events of a kind that carries no index.
     pub(crate) fn forget(&mut self, event: Event) {
-        self.heap
-            .retain(|Reverse(key)| Event::unpack((*key as u32) & ((1 << EVENT_BITS) - 1)) != event);
+        self.keys
+            .retain(|key| Event::unpack((*key as u32) & ((1 << EVENT_BITS) - 1)) != event);
     }
 
     /// Forgets all events that wait.
     pub fn clear(&mut self) {
-        self.heap.clear();
+        self.keys.clear();
     }
 
     /// Events handled since the queue was made.
@@ -218,13 +214,13 @@ impl EventQueue {
     /// Number of events waiting.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.keys.len()
     }
 
     /// True if nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.keys.is_empty()
     }
 }
 

@@ -6,6 +6,7 @@ mod cache;
 mod operations;
 mod owed;
 mod placement;
+mod plain;
 mod power;
 mod saved;
 mod version_1;
@@ -31,6 +32,7 @@ pub(crate) use cache::{Foldable, SavedCache};
 use operations::duration_ns;
 pub use owed::Owed;
 use placement::Placements;
+use plain::PageTimes;
 pub(crate) use saved::{SavedFlash, TOTAL_MAX};
 pub(crate) use version_1::Version1;
 pub use watched::BlockEvent;
@@ -65,6 +67,8 @@ pub struct Flash {
     capacity_lbas: u32,
     media: Media,
     timing: MediaConfig,
+    /// Those of operations on pages, if they are the same for all.
+    page_times: Option<PageTimes>,
     erase_when: EraseWhen,
     erase_extent: EraseExtent,
     zones: Vec<PhysicalZone>,
@@ -127,6 +131,7 @@ impl Flash {
             // Fits: see `Layout`.
             capacity_lbas: config.zones.capacity_lbas as u32,
             pages_per_row: layout.width() * geometry.pages_per_block,
+            page_times: PageTimes::of(config, &layout),
             layout,
             mapping,
             blocks: Blocks::new(blocks),

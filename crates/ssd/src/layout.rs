@@ -17,11 +17,13 @@ use std::ops::Range;
 
 use crate::config::{DriveConfig, PlaneMode, StripeOrder};
 
-/// Divides by a constant: by shifting where the divisor is a power of two.
+/// Divides by a constant: by multiplying with its reciprocal (Lemire, Kaser and Kurz, "Faster
+/// remainder by direct computation", 2019), which is exact for 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Divisor {
     value: u32,
-    shift: Option<u32>,
+    /// 2^64 over the divisor, rounded up; 0 for a divisor of 1.
+    reciprocal: u64,
 }
 
 impl Divisor {
@@ -29,7 +31,7 @@ impl Divisor {
         assert!(value > 0, "a divisor is positive");
         Self {
             value,
-            shift: value.is_power_of_two().then(|| value.trailing_zeros()),
+            reciprocal: (u64::MAX / u64::from(value)).wrapping_add(1),
         }
     }
 
@@ -40,15 +42,16 @@ impl Divisor {
 
     #[inline]
     pub(crate) fn div(self, n: u32) -> u32 {
-        match self.shift {
-            Some(shift) => n >> shift,
-            None => n / self.value,
+        match self.reciprocal {
+            0 => n,
+            of => ((u128::from(of) * u128::from(n)) >> 64) as u32,
         }
     }
 
     #[inline]
     pub(crate) fn rem(self, n: u32) -> u32 {
-        n - self.div(n) * self.value
+        // Nothing wraps: the product is at most `n`.
+        n.wrapping_sub(self.div(n).wrapping_mul(self.value))
     }
 }
 
@@ -227,12 +230,13 @@ impl Layout {
     }
 
     /// The units of a physical zone's stripe, one per plane, in page order.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn stripe(&self, physical: u32) -> &[u32] {
         &self.stripe_units[self.stripe_range(physical)]
     }
 
+    #[inline(always)]
     fn stripe_range(&self, physical: u32) -> Range<usize> {
         let width = self.width.value as usize;
         let mut start = self.group_of(physical) as usize * 2 * width;
@@ -385,4 +389,25 @@ fn stripe_slot(config: &DriveConfig, group: u32, slot: u32) -> (u32, u32) {
     // LUNs are numbered channel first, so that `lun % channels` is the channel.
     let lun = (die * geometry.ways + way) * geometry.channels + channel;
     (lun, plane)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Divisor;
+
+    proptest! {
+        #[test]
+        fn reciprocals_divide(
+            value in prop_oneof![1_u32..100, 1..=u32::MAX, Just(u32::MAX)],
+            n in prop_oneof![0_u32..1_000, any::<u32>(), Just(u32::MAX)],
+        ) {
+            let divisor = Divisor::new(value);
+            let multiple = n / value * value;
+            for n in [n, multiple, multiple.saturating_sub(1)] {
+                prop_assert_eq!((divisor.div(n), divisor.rem(n)), (n / value, n % value));
+            }
+        }
+    }
 }

@@ -341,6 +341,7 @@ impl FaultTarget for Drive {
         let ready_at = self.core.ready_at;
         self.background.resume_erasures(&mut self.core, ready_at);
         self.background.resume_folding(&mut self.core, ready_at);
+        self.look_whether_plain();
         PowerLoss {
             lost,
             changes,

@@ -26,14 +26,30 @@ impl<T> Slab<T> {
     /// If 2^32 slots are in use.
     #[inline]
     pub fn insert(&mut self, value: T) -> u32 {
+        self.insert_with(|| value)
+    }
+
+    /// Puts what `make` makes into a free slot, where it is made, and returns its index.
+    ///
+    /// # Panics
+    /// If 2^32 slots are in use.
+    #[inline(always)]
+    pub fn insert_with(&mut self, make: impl FnOnce() -> T) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Some(value);
+            let slot = &mut self.slots[index as usize];
+            *slot = Some(make());
             index
         } else {
             let index = u32::try_from(self.slots.len()).expect("fewer than 2^32 slots are in use");
-            self.slots.push(Some(value));
+            self.slots.push(Some(make()));
             index
         }
+    }
+
+    /// The slot that the next value gets, if one is free without more memory.
+    #[inline(always)]
+    pub fn vacant(&self) -> Option<u32> {
+        self.free.last().copied()
     }
 
     /// Takes the value out of slot `index`.
@@ -53,7 +69,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// If the slot is not in use.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         assert!(slot.is_some(), "a slot in use is freed once");

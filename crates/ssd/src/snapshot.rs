@@ -262,6 +262,7 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     drive
         .background
         .resume_folding(&mut drive.core, Nanos::ZERO);
+    drive.look_whether_plain();
     Ok(drive)
 }
 

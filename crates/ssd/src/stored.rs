@@ -318,6 +318,7 @@ impl Drive {
         drive.core.resets_kept = drive.core.totals.resets;
         drive.core.reservations = kept.reservations.clone();
         drive.core.keep_in(contents);
+        drive.look_whether_plain();
         if let Some(contents) = drive.core.outside() {
             contents.begin();
         }
@@ -357,6 +358,7 @@ impl Drive {
             Some(Data::Memory(data)) => self.core.limit_data(data.limit_bytes()),
             None => {}
         }
+        self.look_whether_plain();
     }
 }
 

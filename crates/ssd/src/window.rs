@@ -150,6 +150,11 @@ impl Window {
         self.line.len() + self.ready.len() + self.appends.as_ref().map_or(0, |of| of.waiting)
     }
 
+    /// Whether every command is admitted at once, of which no account is kept.
+    pub(crate) const fn is_open(&self) -> bool {
+        !self.is_limited() && self.appends.is_none()
+    }
+
     const fn is_limited(&self) -> bool {
         self.most_bytes != u64::MAX
     }

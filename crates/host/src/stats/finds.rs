@@ -46,6 +46,14 @@ impl Finds {
     }
 }
 
+impl FromIterator<Found> for Finds {
+    fn from_iter<I: IntoIterator<Item = Found>>(all: I) -> Self {
+        let mut finds = Self::default();
+        all.into_iter().for_each(|found| finds.record(found));
+        finds
+    }
+}
+
 fn share(part: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| part as f64 / all as f64)
 }

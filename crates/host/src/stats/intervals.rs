@@ -119,6 +119,22 @@ impl Intervals {
         self.open_bytes = self.open_bytes.saturating_add(bytes);
     }
 
+    /// Counts operations: when each completed, and its bytes. The last of them completed at
+    /// `latest`, and all together they are so many with so many bytes.
+    pub fn record_all(
+        &mut self,
+        operations: impl Iterator<Item = (Nanos, u64)>,
+        latest: Nanos,
+        (count, bytes): (u64, u64),
+    ) {
+        if latest >= self.clock.end {
+            operations.for_each(|(at, bytes)| self.record(at, bytes));
+            return;
+        }
+        self.open_ops += count;
+        self.open_bytes = self.open_bytes.saturating_add(bytes);
+    }
+
     /// Ends the run at `at`: takes the samples that are due and drops the
     /// interval that is still open, unless it is all there is.
     pub fn finish(&mut self, at: Nanos) {

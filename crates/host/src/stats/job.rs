@@ -4,7 +4,7 @@ use zonelab_device::{Found, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
-use super::{Finds, Intervals, Latency};
+use super::{Finds, Intervals, Latency, Samples};
 
 /// A kind of operation that is measured on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +114,21 @@ pub struct Outcome {
     pub status: Status,
 }
 
+/// How operations ended that succeeded.
+#[derive(Clone, Debug)]
+pub struct Outcomes<'a> {
+    /// The time that each took ([`Outcome::latency`]).
+    pub latencies: &'a Samples,
+    /// When the last of them completed.
+    pub latest: Nanos,
+    /// Bytes that they moved together, or are counted as.
+    pub bytes: u64,
+    /// Bytes of data that crossed the link for them ([`Outcome::link_bytes`]).
+    pub link_bytes: u64,
+    /// What they found to do.
+    pub finds: Finds,
+}
+
 /// The measurements of one kind of operation of one job.
 #[derive(Clone, Debug)]
 pub struct OpStats {
@@ -157,6 +172,20 @@ impl OpStats {
         } else {
             count_error(&mut self.errors, outcome.status, 1);
         }
+    }
+
+    /// Counts operations that succeeded, and when each completed with how many bytes.
+    pub fn record_all(
+        &mut self,
+        outcomes: &Outcomes<'_>,
+        completed: impl Iterator<Item = (Nanos, u64)>,
+    ) {
+        self.bytes = self.bytes.saturating_add(outcomes.bytes);
+        self.link_bytes = self.link_bytes.saturating_add(outcomes.link_bytes);
+        self.finds += outcomes.finds;
+        self.latency.record_all(outcomes.latencies);
+        let all = (outcomes.latencies.moments().count(), outcomes.bytes);
+        self.intervals.record_all(completed, outcomes.latest, all);
     }
 }
 
@@ -228,13 +257,25 @@ impl JobStats {
     /// Counts an operation.
     #[inline]
     pub fn record(&mut self, kind: OpKind, outcome: &Outcome) {
-        if outcome.at < self.from || self.until.is_some() {
-            return;
+        if outcome.at >= self.from && self.until.is_none() {
+            self.of(kind).record(outcome);
         }
+    }
+
+    /// Counts operations that completed while the job is measured ([`OpStats::record_all`]).
+    pub fn record_all(
+        &mut self,
+        kind: OpKind,
+        outcomes: &Outcomes<'_>,
+        completed: impl Iterator<Item = (Nanos, u64)>,
+    ) {
+        self.of(kind).record_all(outcomes, completed);
+    }
+
+    #[inline]
+    fn of(&mut self, kind: OpKind) -> &mut OpStats {
         let (from, interval) = (self.from, self.interval);
-        self.kinds[kind as usize]
-            .get_or_insert_with(|| Box::new(OpStats::new(from, interval)))
-            .record(outcome);
+        self.kinds[kind as usize].get_or_insert_with(|| Box::new(OpStats::new(from, interval)))
     }
 
     /// Ends the measurement at `at`. What is recorded later is ignored, and so

@@ -1,12 +1,9 @@
 //! The distribution of latencies.
 
-use hdrhistogram::Histogram;
 use zonelab_device::Nanos;
 
-use super::Moments;
-
-/// Significant decimal digits of a percentile.
-const DIGITS: u8 = 3;
+use super::buckets::Buckets;
+use super::{Moments, Samples};
 
 /// The distribution of the latencies of one kind of operation.
 ///
@@ -29,12 +26,12 @@ const DIGITS: u8 = 3;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Latency {
-    histogram: Histogram<u64>,
+    buckets: Buckets,
     moments: Moments,
 }
 
 impl Latency {
-    /// Latencies from here on share the last bucket of the histogram: one
+    /// Latencies of this and more may share the last bucket of the distribution: one
     /// hour. Only percentiles notice.
     pub const HIGHEST: Nanos = Nanos::from_secs(3_600);
 
@@ -47,10 +44,8 @@ impl Latency {
     /// An empty distribution.
     #[must_use]
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, Self::HIGHEST.0, DIGITS)
-            .expect("1 ns to 1 h with three digits is a valid range");
         Self {
-            histogram,
+            buckets: Buckets::new(),
             moments: Moments::default(),
         }
     }
@@ -58,16 +53,22 @@ impl Latency {
     /// Adds one latency.
     #[inline]
     pub fn record(&mut self, latency: Nanos) {
-        self.histogram.saturating_record(latency.0);
+        self.buckets.record(latency.0);
         self.moments.add(latency.0);
+    }
+
+    /// Adds latencies in nanoseconds.
+    pub fn record_all(&mut self, latencies: &Samples) {
+        for &latency in latencies.all() {
+            self.buckets.record(latency);
+        }
+        self.moments.merge(latencies.moments());
     }
 
     /// Adds everything that `other` recorded.
     pub fn merge(&mut self, other: &Self) {
-        let Self { histogram, moments } = other;
-        self.histogram
-            .add(histogram)
-            .expect("all histograms have the same bounds");
+        let Self { buckets, moments } = other;
+        self.buckets.merge(buckets);
         self.moments.merge(moments);
     }
 
@@ -107,18 +108,12 @@ impl Latency {
         self.moments.stddev()
     }
 
-    /// The buckets of the histogram that hold anything, in ascending order: the
+    /// The buckets of the distribution that hold anything, in ascending order: the
     /// upper end of each and the number of latencies in it. A bucket is at most a
     /// 1024th of its latencies wide, and begins and ends at multiples of its width,
     /// a power of two.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> {
-        let recorded = self.histogram.iter_recorded();
-        recorded.map(|step| {
-            (
-                Nanos(step.value_iterated_to()),
-                step.count_since_last_iteration(),
-            )
-        })
+        self.buckets.iter().map(|(end, count)| (Nanos(end), count))
     }
 
     /// The share of the time of all operations that passed in operations longer than `limit`, to
@@ -160,11 +155,8 @@ impl Latency {
         if rank >= self.count() {
             return Some(Nanos(max));
         }
-        // The histogram takes a share and rounds up what it is of all: half a rank less is
-        // this rank, however the division rounds. It sums buckets many at a time.
-        let share = (rank as f64 - 0.5) / self.count() as f64;
         // A bucket reports its upper end.
-        let bucket = self.histogram.value_at_quantile(share);
+        let bucket = self.buckets.at_rank(rank, (min, max));
         Some(Nanos(bucket.clamp(min, max)))
     }
 
@@ -175,15 +167,17 @@ impl Latency {
         let (Some(min), Some(max)) = (self.moments.min(), self.moments.max()) else {
             return Vec::new();
         };
-        let mut buckets = self.histogram.iter_recorded();
+        let mut buckets = self.buckets.iter();
         let (mut below, mut value) = (0, min);
         let mut values = Vec::with_capacity(percents.len());
         for &percent in percents {
             let rank = self.rank(percent);
             while below < rank {
-                let Some(step) = buckets.next() else { break };
-                below += step.count_since_last_iteration();
-                value = step.value_iterated_to().clamp(min, max);
+                let Some((end, count)) = buckets.next() else {
+                    break;
+                };
+                below += count;
+                value = end.clamp(min, max);
             }
             let last = rank >= self.count();
             values.push(Nanos(if last { max } else { value }));
@@ -305,12 +299,6 @@ mod tests {
             p80 >= Latency::HIGHEST && p80 < Nanos::from_secs(3_604),
             "{p80}"
         );
-    }
-
-    #[test]
-    fn memory_is_as_documented() {
-        let buckets = Latency::new().histogram.distinct_values();
-        assert_eq!(buckets * size_of::<u64>(), 264 << 10);
     }
 
     proptest! {

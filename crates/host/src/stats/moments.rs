@@ -27,6 +27,40 @@ impl Default for Moments {
 }
 
 impl Moments {
+    /// Those of so many zeros.
+    #[must_use]
+    pub fn of_zeros(count: u64) -> Self {
+        Self {
+            count,
+            min: if count > 0 { 0 } else { u64::MAX },
+            ..Self::default()
+        }
+    }
+
+    /// Those of some samples, as if they were added one by one.
+    #[must_use]
+    pub fn of(samples: &[u64]) -> Self {
+        // Fewer samples, all below this, have sums of squares of 64 bits.
+        const SMALL: u64 = 1 << 29;
+        let mut moments = Self::default();
+        let max = samples.iter().copied().max().unwrap_or(0);
+        if max >= SMALL || samples.len() > 64 {
+            samples.iter().for_each(|&sample| moments.add(sample));
+            return moments;
+        }
+        let (mut sum, mut squares) = (0_u64, 0_u64);
+        for &sample in samples {
+            // Nothing wraps, and without a check several are added at a time.
+            sum = sum.wrapping_add(sample);
+            squares = squares.wrapping_add(sample.wrapping_mul(sample));
+            moments.min = moments.min.min(sample);
+        }
+        moments.count = samples.len() as u64;
+        (moments.sum, moments.sum_of_squares) = (sum.into(), squares.into());
+        moments.max = max;
+        moments
+    }
+
     /// Adds a sample.
     #[inline]
     pub fn add(&mut self, sample: u64) {
@@ -146,6 +180,12 @@ mod tests {
     }
 
     #[test]
+    fn as_many_as_are_small_have_squares_of_64_bits() {
+        let most = [(1 << 29) - 1; 64];
+        assert_eq!(Moments::of(&most), moments(&most));
+    }
+
+    #[test]
     fn extreme_samples_do_not_overflow() {
         let series = moments(&[u64::MAX; 100]);
         assert_eq!(series.max(), Some(u64::MAX));
@@ -170,6 +210,18 @@ mod tests {
             let mut merged = moments(&a);
             merged.merge(&moments(&b));
             prop_assert_eq!(merged, moments(&[a, b].concat()));
+        }
+
+        #[test]
+        fn together_they_are_what_they_are_one_by_one(
+            samples in prop::collection::vec(
+                prop_oneof![0_u64..1 << 29, 0_u64..1 << 32, any::<u64>()], 0..70),
+            small in prop::collection::vec(0_u64..1 << 29, 0..70),
+        ) {
+            prop_assert_eq!(Moments::of(&samples), moments(&samples));
+            prop_assert_eq!(Moments::of(&small), moments(&small));
+            let zeros = vec![0; small.len()];
+            prop_assert_eq!(Moments::of_zeros(zeros.len() as u64), moments(&zeros));
         }
     }
 }

@@ -156,6 +156,14 @@ impl Positions {
     /// The next position.
     #[inline]
     pub fn next(&self, rng: &mut Rng) -> u64 {
+        match self.kind {
+            Kind::Uniform => rng.below(self.n),
+            _ => self.next_of_some(rng),
+        }
+    }
+
+    /// The next position where some are more likely than others.
+    fn next_of_some(&self, rng: &mut Rng) -> u64 {
         match &self.kind {
             Kind::Uniform => rng.below(self.n),
             Kind::Zipf(zipf) => self.scatter(zipf.next(rng) - 1),

@@ -295,6 +295,11 @@ pub struct Syncs {
 }
 
 impl Syncs {
+    /// Whether any come between writes.
+    const fn come_between(&self) -> bool {
+        !matches!(self.every_writes, [0, 0])
+    }
+
     /// Whether the latency of one behind that write is kept.
     fn counts(&self, writes: u64) -> bool {
         let every = u64::from(self.every_writes[0]);

@@ -92,10 +92,14 @@ impl Rates {
     #[inline]
     pub(super) fn issued(&mut self, direction: Direction, now: Nanos, bytes: u64, rng: &mut Rng) {
         if self.exist {
-            let paces = [&mut self.all, &mut self.directions[direction as usize]];
-            for pace in paces.into_iter().flatten() {
-                pace.issued(now, bytes, rng);
-            }
+            self.issued_within(direction, now, bytes, rng);
+        }
+    }
+
+    fn issued_within(&mut self, direction: Direction, now: Nanos, bytes: u64, rng: &mut Rng) {
+        let paces = [&mut self.all, &mut self.directions[direction as usize]];
+        for pace in paces.into_iter().flatten() {
+            pace.issued(now, bytes, rng);
         }
     }
 

@@ -9,11 +9,14 @@ use zonelab_device::{Found, Nanos, Op};
 use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 
+mod batch;
+
 use super::directed::Direction;
 use super::replay::{Action, Operation, Trace};
 use crate::stats::{
     Confidence, Finds, Intervals, JobStats, Latency, Moments, OpKind, Outcome, Statistic,
 };
+use batch::BATCH;
 
 /// Upper ends of the buckets of completion latency in nanoseconds, as fio has
 /// them: up to 2, 4, 10, ... 1000 ns, then us, then ms up to 2000. One more
@@ -273,21 +276,41 @@ pub(super) struct Done {
     /// When it was issued, and with the drive if submission and completion are told apart.
     pub(super) submitted: Nanos,
     pub(super) completed: Nanos,
-    /// Bytes that it counts as: those that were asked for, as fio has it.
-    pub(super) bytes: u64,
-    /// Bytes of it that there was something to do with: less for management of zones that
+    /// Blocks that it counts as: those that were asked for, as fio has it.
+    pub(super) lbas: u64,
+    /// Blocks of it that there was something to do with: less for management of zones that
     /// held, or lacked, less than was asked for.
-    pub(super) done_bytes: u64,
-    /// Bytes that crossed the link for it.
-    pub(super) link_bytes: u64,
+    pub(super) done_lbas: u64,
+    /// Blocks that crossed the link for it.
+    pub(super) link_lbas: u64,
     /// What it found to do.
     pub(super) found: Found,
-    /// The byte of the device at which it began.
-    pub(super) offset: u64,
+    /// Where it began on the device.
+    pub(super) first_block: u64,
     /// Operations in flight when it was submitted, itself included.
     pub(super) depth: u32,
     /// It is the first write to its zone.
     pub(super) is_first: bool,
+}
+
+impl Done {
+    /// Nanoseconds from the decision until it was with the drive.
+    #[inline]
+    fn submission(&self) -> u64 {
+        self.submitted.saturating_sub(self.decided).0
+    }
+
+    /// Nanoseconds from then until the completion was with the job.
+    #[inline]
+    fn completion(&self) -> u64 {
+        self.completed.saturating_sub(self.submitted).0
+    }
+
+    /// Nanoseconds from the decision until the completion was with the job.
+    #[inline]
+    fn total(&self) -> u64 {
+        self.completed.saturating_sub(self.decided).0
+    }
 }
 
 /// The measurements of a job.
@@ -327,13 +350,16 @@ pub struct Recorder {
     /// Log of windows.
     pub windows: Vec<WindowSample>,
     open: [Option<WindowSample>; 3],
+    /// Operations that have not been counted yet.
+    batch: Vec<Done>,
+    lba_bytes: u64,
     /// The commands that were issued, if they are recorded, and fewer than
     /// [`Trace::MAX_OPERATIONS`]: resets that prepare writes are among them.
     pub issued: Option<Box<Trace>>,
 }
 
 impl Recorder {
-    pub(super) fn new(recording: Recording, is_open: bool) -> Self {
+    pub(super) fn new(recording: Recording, is_open: bool, lba_bytes: u64) -> Self {
         Self {
             recording,
             started: Nanos::ZERO,
@@ -352,20 +378,21 @@ impl Recorder {
             log: Vec::new(),
             windows: Vec::new(),
             open: [None; 3],
+            batch: Vec::with_capacity(BATCH),
+            lba_bytes,
             issued: recording.issued.map(|_| Box::default()),
         }
     }
 
-    /// A command has been handed to the device; of a trim of blocks, they are given.
+    /// Whether the commands that are issued are kept.
     #[inline]
-    pub(super) fn issued(&mut self, at: Nanos, op: &Op, trim: Option<(u64, u32)>) {
-        if self.recording.issued.is_some() {
-            self.trace(at, op, trim);
-        }
+    pub(super) const fn keeps_issued(&self) -> bool {
+        self.recording.issued.is_some()
     }
 
+    /// A command has been handed to the device; of a trim of blocks, they are given.
     #[cold]
-    fn trace(&mut self, at: Nanos, op: &Op, trim: Option<(u64, u32)>) {
+    pub(super) fn issued(&mut self, at: Nanos, op: &Op, trim: Option<(u64, u32)>) {
         let (Some(device), Some(trace)) = (self.recording.issued, &mut self.issued) else {
             return;
         };
@@ -421,59 +448,14 @@ impl Recorder {
 
     /// An operation has completed with success.
     #[inline]
-    pub(super) fn record(&mut self, done: &Done) {
+    pub(super) fn record(&mut self, done: Done) {
         if !self.measures(done.completed) {
             return;
         }
         self.last = done.completed;
-        if self.recording.kinds {
-            let latency = done.completed.saturating_sub(done.decided);
-            self.stats.record(
-                done.kind,
-                &Outcome {
-                    at: done.completed,
-                    latency,
-                    bytes: done.done_bytes,
-                    link_bytes: done.link_bytes,
-                    found: done.found,
-                    status: Status::SUCCESS,
-                },
-            );
-            if done.is_first {
-                self.first_writes.record(latency);
-            }
-            if let Some(service) = &mut self.service {
-                service.record(done.completed.saturating_sub(done.submitted));
-            }
-        }
-        if let Some(recording) = self.recording.directions {
-            self.record_direction(&recording, done);
-        }
-    }
-
-    fn record_direction(&mut self, recording: &DirectionRecording, done: &Done) {
-        self.counts[done.kind as usize] += 1;
-        let from = self.from;
-        let stats = self.directions[done.direction as usize]
-            .get_or_insert_with(|| Box::new(DirectionStats::new(from, recording)));
-        let submission = done.submitted.saturating_sub(done.decided);
-        let completion = done.completed.saturating_sub(done.submitted);
-        stats.operations += 1;
-        stats.finds.record(done.found);
-        stats.bytes = stats.bytes.saturating_add(done.bytes);
-        stats.submission.record(submission);
-        stats.completion.record(completion);
-        let total = done.completed.saturating_sub(done.decided);
-        stats.total.record(total);
-        if let Some(confidence) = stats.confidence.first_mut() {
-            confidence.record(done.completed, total);
-        }
-        stats.bandwidth[0].record(done.completed, done.bytes);
-        stats.iops[0].record(done.completed, done.bytes);
-        self.buckets[BUCKETS.partition_point(|&end| end < completion.0)] += 1;
-        self.depths[(done.depth.max(1).ilog2() as usize).min(DEPTHS - 1)] += 1;
-        if recording.log {
-            self.log(recording.log_window.0, done, submission, completion);
+        self.batch.push(done);
+        if self.batch.len() == BATCH {
+            self.settle();
         }
     }
 
@@ -508,15 +490,16 @@ impl Recorder {
         }
     }
 
-    fn log(&mut self, window: u64, done: &Done, submission: Nanos, completion: Nanos) {
+    fn log(&mut self, window: u64, done: &Done) {
         let at = done.completed.saturating_sub(self.started);
-        let (direction, bytes) = (done.direction, done.bytes);
+        let (direction, bytes) = (done.direction, done.lbas * self.lba_bytes);
+        let [submission, completion] = [done.submission(), done.completion()].map(Nanos);
         if window == 0 {
             self.log.push(LogSample {
                 at,
                 direction,
                 bytes,
-                offset: done.offset,
+                offset: done.first_block * self.lba_bytes,
                 submission,
                 completion,
             });
@@ -546,6 +529,7 @@ impl Recorder {
         if std::mem::replace(&mut self.is_finished, true) {
             return;
         }
+        self.settle();
         self.stats.finish(at);
         for stats in self.directions.iter_mut().flatten() {
             let all = stats.bandwidth.iter_mut().chain(&mut stats.iops);

@@ -6,14 +6,14 @@
 //! one job at a time in a zone, a limit on zones that are written in part, and
 //! reads only of what has been written.
 
-use std::cell::{Ref, RefCell, RefMut};
-use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod shared;
+
+use std::ops::Range;
 
 use zonelab_device::ZonedInfo;
 
 use crate::reactor::Bell;
+pub use shared::SharedZones;
 
 /// A job, by number.
 pub type JobId = u32;
@@ -21,103 +21,13 @@ pub type JobId = u32;
 /// No job.
 const NOBODY: JobId = JobId::MAX;
 
-/// The table, as jobs share it: those of one thread without a lock.
-#[derive(Clone, Debug)]
-pub struct SharedZones(Place);
-
-#[derive(Clone, Debug)]
-enum Place {
-    Here(Rc<RefCell<ZoneTable>>),
-    Anywhere(Arc<Mutex<ZoneTable>>),
-}
-
-impl SharedZones {
-    /// A table for jobs of this thread.
-    #[must_use]
-    pub fn new(table: ZoneTable) -> Self {
-        Self(Place::Here(Rc::new(RefCell::new(table))))
-    }
-
-    /// A table that jobs of other threads have too.
-    #[must_use]
-    pub fn between_threads(table: Arc<Mutex<ZoneTable>>) -> Self {
-        Self(Place::Anywhere(table))
-    }
-
-    /// The table, to look at. What depends on what was seen must be done before
-    /// the table is let go: another thread may have it next.
-    #[inline]
-    pub fn borrow(&self) -> impl Deref<Target = ZoneTable> + '_ {
-        match &self.0 {
-            Place::Here(table) => Seen::Here(table.borrow()),
-            Place::Anywhere(table) => Seen::Anywhere(locked(table)),
-        }
-    }
-
-    /// The table, to change.
-    #[inline]
-    pub fn borrow_mut(&self) -> impl DerefMut<Target = ZoneTable> + '_ {
-        match &self.0 {
-            Place::Here(table) => Held::Here(table.borrow_mut()),
-            Place::Anywhere(table) => Held::Anywhere(locked(table)),
-        }
-    }
-}
-
-/// A thread that panics in the middle of a change ends the run with it.
-fn locked(table: &Mutex<ZoneTable>) -> MutexGuard<'_, ZoneTable> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-enum Seen<'a> {
-    Here(Ref<'a, ZoneTable>),
-    Anywhere(MutexGuard<'a, ZoneTable>),
-}
-
-enum Held<'a> {
-    Here(RefMut<'a, ZoneTable>),
-    Anywhere(MutexGuard<'a, ZoneTable>),
-}
-
-impl Deref for Seen<'_> {
-    type Target = ZoneTable;
-
-    #[inline]
-    fn deref(&self) -> &ZoneTable {
-        match self {
-            Self::Here(table) => table,
-            Self::Anywhere(table) => table,
-        }
-    }
-}
-
-impl Deref for Held<'_> {
-    type Target = ZoneTable;
-
-    #[inline]
-    fn deref(&self) -> &ZoneTable {
-        match self {
-            Self::Here(table) => table,
-            Self::Anywhere(table) => table,
-        }
-    }
-}
-
-impl DerefMut for Held<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut ZoneTable {
-        match self {
-            Self::Here(table) => table,
-            Self::Anywhere(table) => table,
-        }
-    }
-}
-
 /// The zones of a device as a host sees them.
 #[derive(Debug)]
 pub struct ZoneTable {
     zoned: ZonedInfo,
     zones: Vec<Zone>,
+    /// A bit for each zone: zones without it are empty.
+    may_hold: Vec<u64>,
     /// Blocks that are written, of all zones together.
     written_lbas: u64,
     /// Zones written in part, or being reset to be written, in the order in which
@@ -189,6 +99,7 @@ impl ZoneTable {
         let mut table = Self {
             zoned,
             zones: vec![empty; zoned.zones as usize],
+            may_hold: vec![0; zoned.zones.div_ceil(u64::BITS) as usize],
             written_lbas: 0,
             open: Vec::new(),
             limit: u32::MAX,
@@ -251,7 +162,7 @@ impl ZoneTable {
     }
 
     /// Declares zones full, as they were when the run began.
-    pub fn declare_full(&mut self, zones: std::ops::Range<u32>) {
+    pub fn declare_full(&mut self, zones: Range<u32>) {
         for zone in zones {
             self.set_written(zone, self.zoned.zone_capacity_lbas);
         }
@@ -274,7 +185,7 @@ impl ZoneTable {
     }
 
     /// Notes that zones were reset while no job ran.
-    pub fn declare_empty(&mut self, zones: std::ops::Range<u32>) {
+    pub fn declare_empty(&mut self, zones: Range<u32>) {
         for zone in zones.clone() {
             self.set_written(zone, 0);
             self.zones[zone as usize].is_open = false;
@@ -298,6 +209,35 @@ impl ZoneTable {
             return 0;
         }
         zone.written - zone.pending
+    }
+
+    /// The first of some zones from which `lbas` blocks, at least one, can be read.
+    #[inline]
+    pub(super) fn first_readable(&self, zones: Range<u32>, lbas: u64) -> Option<u32> {
+        let mut from = zones.start;
+        while from < zones.end {
+            let word = (from / u64::BITS) as usize;
+            let rest = self.may_hold.get(word)? >> (from % u64::BITS);
+            if rest == 0 {
+                from = (from / u64::BITS + 1) * u64::BITS;
+                continue;
+            }
+            let zone = from + rest.trailing_zeros();
+            if zone < zones.end && self.readable(zone) >= lbas {
+                return Some(zone);
+            }
+            from = zone + 1;
+        }
+        None
+    }
+
+    fn may_hold(&mut self, zone: u32, may: bool) {
+        let bit = 1 << (zone % u64::BITS);
+        let word = &mut self.may_hold[(zone / u64::BITS) as usize];
+        match may {
+            true => *word |= bit,
+            false => *word &= !bit,
+        }
     }
 
     /// How often the zone was reset: what was written at another count is gone.
@@ -382,7 +322,38 @@ impl ZoneTable {
             state.opener = job;
             self.open(zone);
         }
+        if at == 0 {
+            self.may_hold(zone, true);
+        }
         at
+    }
+
+    /// As [`Self::admit`] and [`Self::begin_write`] for a job that goes on in an open zone, where
+    /// all that is in flight is its own, and nobody waits. `None`: it is not so, or the blocks do
+    /// not fit; nothing has changed then.
+    #[inline]
+    pub(super) fn go_on(&mut self, zone: u32, job: JobId, lbas: u64, append: bool) -> Option<u64> {
+        let capacity = self.zoned.zone_capacity_lbas;
+        let state = self.zones.get_mut(zone as usize)?;
+        let is_own = state.writer == job && !state.is_shared && state.are_appends == append;
+        let is_own = is_own || state.writes_in_flight == 0;
+        let at = state.written;
+        if !is_own
+            || !state.is_open
+            || state.is_managed
+            || state.is_failing
+            || lbas > capacity - at
+            || at == 0
+            || !self.waiting.is_empty()
+        {
+            return None;
+        }
+        state.written = at + lbas;
+        state.pending += lbas;
+        (state.writer, state.is_shared, state.are_appends) = (job, false, append);
+        state.writes_in_flight += 1;
+        self.written_lbas += lbas;
+        Some(at)
     }
 
     /// Notes that a write of `lbas` has completed.
@@ -477,6 +448,7 @@ impl ZoneTable {
         }
         self.written_lbas = self.written_lbas - state.written + lbas;
         state.written = lbas;
+        self.may_hold(zone, lbas > 0);
     }
 
     fn open(&mut self, zone: u32) {

@@ -8,6 +8,14 @@ use super::{Background, Task};
 use crate::config::FinishConfig;
 use crate::drive::Drive;
 
+impl Background {
+    /// Whether fills wait for the host to be idle.
+    #[inline]
+    pub(crate) fn has_yielding(&self) -> bool {
+        !self.yielding.is_empty()
+    }
+}
+
 impl Drive {
     /// A wake-up is due.
     pub(crate) fn task_wakes(&mut self, wakeup: u32) {

@@ -130,6 +130,7 @@ impl Drive {
             buffer.leaves_out(&mut below, factors);
         }
         self.settle();
+        self.look_whether_plain();
     }
 
     /// Factors of which there is or was something to be left out.

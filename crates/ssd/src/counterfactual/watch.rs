@@ -192,6 +192,7 @@ impl Drive {
     pub fn watch(&mut self, plan: &WatchPlan) {
         self.core.flash.media_mut().track();
         self.core.watch = Some(Box::new(Watch::new(plan)));
+        self.look_whether_plain();
     }
 
     /// What became of the commands that were watched, and stops watching.
@@ -200,6 +201,7 @@ impl Drive {
         let Some(watch) = self.core.watch.take() else {
             return Vec::new();
         };
+        self.look_whether_plain();
         let Watch {
             planned,
             open,

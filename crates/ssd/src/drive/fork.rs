@@ -53,12 +53,15 @@ impl Drive {
             watch: None,
             absence: self.core.absence.clone(),
         };
-        Self {
+        let mut fork = Self {
             core,
             background: self.background.clone(),
             buffer: self.buffer.clone(),
             copies: self.copies.clone(),
             conventional: self.conventional.clone(),
-        }
+            is_plain: false,
+        };
+        fork.look_whether_plain();
+        fork
     }
 }

@@ -1,6 +1,6 @@
 //! What can be seen of a drive.
 
-use zonelab_device::{DeviceInfo, NamespaceInfo, Nanos, ZonedInfo, ZrwaInfo};
+use zonelab_device::{DeviceInfo, NamespaceInfo, ZonedInfo, ZrwaInfo};
 
 use super::{Core, Drive};
 use crate::account::Totals;
@@ -13,12 +13,6 @@ impl Core {
     /// Commands submitted and not yet completed.
     pub(crate) fn in_flight(&self) -> usize {
         self.requests.len() - self.internal_requests
-    }
-
-    /// Whether something has come about, or does by `to`.
-    #[inline]
-    pub(super) fn is_due(&self, to: Nanos) -> bool {
-        !self.backlog.is_empty() || self.events.next_at().is_some_and(|at| at <= to)
     }
 }
 

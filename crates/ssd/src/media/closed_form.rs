@@ -105,7 +105,7 @@ impl ClosedForm {
     }
 
     /// Reserves what `op` needs; returns when it ends.
-    #[inline]
+    #[inline(always)]
     fn reserve(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         match op.kind {
             FlashKind::Read if op.transfer_ns > 0 => self.reserve_read(now, token, cause, op),
@@ -114,7 +114,7 @@ impl ClosedForm {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_array(&mut self, ready: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let unit = &mut self.units[op.unit as usize];
         let start = ready.max(unit.free_at);
@@ -126,7 +126,7 @@ impl ClosedForm {
         unit.free_at
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_program(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let unit = &self.units[op.unit as usize];
         let earliest = if self.hold {
@@ -143,7 +143,7 @@ impl ClosedForm {
         self.reserve_array(end, token, cause, op)
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_read(&mut self, now: Nanos, token: u32, cause: Cause, op: &FlashOp) -> Nanos {
         let sensed = self.reserve_array(now, token, cause, op);
         let work = || work(token, op, sensed);
@@ -156,7 +156,7 @@ impl ClosedForm {
         end
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_channel(
         &mut self,
         earliest: Nanos,
@@ -226,6 +226,43 @@ impl ClosedForm {
 
     pub(super) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
         self.units[unit as usize].free_at.saturating_sub(now)
+    }
+}
+
+/// A group that is being put together.
+pub(crate) struct Group<'a> {
+    engine: &'a mut ClosedForm,
+    now: Nanos,
+    token: u32,
+    cause: Cause,
+    end: Nanos,
+}
+
+impl<'a> Group<'a> {
+    #[inline]
+    pub(super) fn new(engine: &'a mut ClosedForm, now: Nanos, token: u32, cause: Cause) -> Self {
+        let end = now;
+        Self {
+            engine,
+            now,
+            token,
+            cause,
+            end,
+        }
+    }
+
+    /// Adds an operation.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, op: &FlashOp) {
+        self.engine.ledger.count_one(self.cause, op.unit);
+        let end = self.engine.reserve(self.now, self.token, self.cause, op);
+        self.end = self.end.max(end);
+    }
+
+    /// Nothing more is added: queues the event of its end.
+    #[inline(always)]
+    pub(crate) fn end(self, events: &mut EventQueue) {
+        events.push(self.end, Event::GroupDone(self.token));
     }
 }
 

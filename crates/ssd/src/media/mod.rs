@@ -84,6 +84,7 @@ use crate::counterfactual::Factors;
 use crate::event::{Event, EventQueue};
 
 use closed_form::ClosedForm;
+pub(crate) use closed_form::Group;
 use event_driven::EventDriven;
 pub(crate) use tracking::Tracking;
 
@@ -228,6 +229,26 @@ impl Media {
             e.ledger.count(cause, units);
             e.submit(now, token, cause, ops, events);
         });
+    }
+
+    /// A group of operations that starts at `now`, to be put together: where service is in order
+    /// of arrival, and nobody keeps account of groups.
+    #[inline]
+    pub(crate) fn closed_form(
+        &mut self,
+        now: Nanos,
+        token: u32,
+        cause: Cause,
+    ) -> Option<Group<'_>> {
+        match &mut self.engine {
+            Engine::ClosedForm(engine) => Some(Group::new(engine, now, token, cause)),
+            Engine::EventDriven(_) => None,
+        }
+    }
+
+    /// Whether somebody keeps account of groups, or of what is booked.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.tracking.is_some() || on_engine!(&self.engine, e => e.ledger.is_recorded())
     }
 
     /// Keeps account from now on of the groups that have not ended, and of whose they are.

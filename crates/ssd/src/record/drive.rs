@@ -254,6 +254,7 @@ impl Drive {
         } else {
             let _ = ledger.take_spans();
         }
+        self.look_whether_plain();
     }
 
     /// What was recorded since [`Drive::record`], and stops recording.
@@ -274,6 +275,7 @@ impl Drive {
         }
         record.spans = ledger.take_spans();
         record.zones = core::mem::take(&mut self.core.zone_log).history;
+        self.look_whether_plain();
         record
     }
 }

@@ -5,10 +5,21 @@ use zonelab_device::ZoneId;
 use zonelab_nvme::Status;
 
 use super::Extent;
+use super::Zone;
 use super::Zones;
 use super::table::Event;
 use super::table::Placement;
 use super::table::State;
+
+/// A place in a zone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within {
+    pub(crate) zone: ZoneId,
+    /// Blocks from the start of the zone.
+    pub(crate) offset_lbas: u64,
+    /// Generation of the zone ([`Zones::generation`]).
+    pub(crate) generation: u32,
+}
 
 impl Zones {
     /// Writes `nlb` blocks at `slba`: at the write pointer, or in the random write
@@ -73,6 +84,66 @@ impl Zones {
         }
         let last = self.index_of(slba.0 + u64::from(nlb) - 1);
         (first + 1..=last).try_for_each(|index| self.check_readable(index))
+    }
+
+    /// Where a read is that needs no more than a look at one zone, in which all of its blocks
+    /// have been written. The blocks are of the drive, and at least one.
+    #[inline(always)]
+    pub(crate) fn read_within(&self, slba: u64, nlb: u32) -> Option<Within> {
+        let (within, zone) = self.within(slba)?;
+        let end = within.offset_lbas + u64::from(nlb);
+        (end <= zone.host_lbas && zone.state != State::Offline).then_some(within)
+    }
+
+    /// Where a write goes that changes nothing but the write pointer of a zone that is open and
+    /// stays so. The blocks are of the drive, and at least one.
+    #[inline(always)]
+    pub(crate) fn write_within(&self, slba: u64, nlb: u32) -> Option<Within> {
+        let (within, zone) = self.within(slba)?;
+        (within.offset_lbas == zone.host_lbas && self.stays_open(&within, zone, nlb))
+            .then_some(within)
+    }
+
+    /// The same for an append to the zone that begins at `zslba`.
+    #[inline(always)]
+    pub(crate) fn append_within(&self, zslba: u64, nlb: u32) -> Option<Within> {
+        let (mut within, zone) = self.within(zslba)?;
+        let is_start = within.offset_lbas == 0;
+        within.offset_lbas = zone.host_lbas;
+        (is_start && self.stays_open(&within, zone, nlb)).then_some(within)
+    }
+
+    /// A write or append has been put there.
+    #[inline]
+    pub(crate) fn wrote_within(&mut self, zone: ZoneId, nlb: u32) {
+        self.zones[zone.0 as usize].host_lbas += u64::from(nlb);
+    }
+
+    #[inline(always)]
+    fn within(&self, lba: u64) -> Option<(Within, &Zone)> {
+        let index = self.index_of(lba);
+        let zone = self.zones.get(index)?;
+        let within = Within {
+            zone: self.id(index),
+            offset_lbas: lba - self.start_of(index).0,
+            generation: zone.generation,
+        };
+        Some((within, zone))
+    }
+
+    #[inline(always)]
+    fn stays_open(&self, at: &Within, zone: &Zone, nlb: u32) -> bool {
+        zone.state.is_open()
+            && u64::from(nlb) < self.capacity_lbas - zone.host_lbas
+            && self.areas.end_of(at.zone.0 as usize).is_none()
+    }
+
+    /// The zone of `nlb` blocks, at least one, from an address of the drive on; `None`: they are
+    /// of several.
+    #[inline(always)]
+    pub(crate) fn only_zone_of(&self, slba: u64, nlb: u32) -> Option<ZoneId> {
+        let first = self.index_of(slba);
+        (first == self.index_of(slba + u64::from(nlb) - 1)).then(|| self.id(first))
     }
 
     /// Puts `nlb` blocks at the write pointer of a zone.

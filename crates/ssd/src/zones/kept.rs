@@ -38,6 +38,11 @@ impl Zones {
         }));
     }
 
+    /// Whether it is noted which zones change.
+    pub(crate) const fn are_kept(&self) -> bool {
+        self.unkept.is_some()
+    }
+
     /// All zones may have changed.
     pub(super) fn all_changed(&mut self) {
         if let Some(unkept) = &mut self.unkept {

@@ -45,6 +45,7 @@
 //! | `namespaces` | namespaces: address spaces and limits of their own on shared flash |
 //! | `nvm_commands` | Write Zeroes, Compare, Verify, Deallocate and Copy on zones |
 //! | `pairs_of_features` | features that are right alone, two at a time |
+//! | `plain_way` | commands that take the plain way come to the same as by the general way |
 //! | `policies` | policies from outside of the crate |
 //! | `power` | loss of power: what is left of zones and data |
 //! | `preemptive_adapt` | thresholds that adapt to the load |
@@ -104,6 +105,7 @@ mod media_support;
 mod namespaces;
 mod nvm_commands;
 mod pairs_of_features;
+mod plain_way;
 mod policies;
 mod power;
 mod preemptive_adapt;

@@ -92,7 +92,8 @@ impl WorkloadJob {
             Verdict::Done => self.stopping = true,
             Verdict::Restart => {
                 // Only what is done at the depth that was found is reported.
-                let recorder = Recorder::new(self.spec.recording, self.spec.arrival.is_open());
+                let is_open = self.spec.arrival.is_open();
+                let recorder = Recorder::new(self.spec.recording, is_open, self.lba_bytes);
                 self.result.recorder = recorder;
                 self.result.recorder.start(self.result.started, now);
                 self.result.measured_from = now;
@@ -151,7 +152,7 @@ impl WorkloadJob {
 
     /// Hands a flush to the device. Whether it was taken.
     fn flush(&mut self, queue: &mut dyn QueuePair, slot: u32, now: Nanos) -> bool {
-        let is_taken = self.submit(queue, slot, FLUSH, now);
+        let is_taken = self.submit_between(queue, slot, FLUSH, now);
         // A full queue takes it later; it is still due.
         self.postponed = None;
         if is_taken {

@@ -22,6 +22,6 @@ pub(super) struct InFlight {
 pub(super) struct Whole {
     pub(super) decided: Nanos,
     pub(super) submitted: Nanos,
-    pub(super) link_bytes: u64,
+    pub(super) link_lbas: u64,
     pub(super) found: Found,
 }

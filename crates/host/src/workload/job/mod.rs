@@ -3,15 +3,14 @@
 mod between;
 mod failed;
 mod flight;
+mod issue;
 mod shared;
 mod trim;
 mod verify;
 
 use std::sync::atomic::Ordering;
 
-use zonelab_device::{
-    Command, Completion, DeviceInfo, Found, Lba, Nanos, Op, QueuePair, RejectReason, Tag,
-};
+use zonelab_device::{Completion, DeviceInfo, Found, Lba, Nanos, QueuePair, Tag};
 use zonelab_nvme::Status;
 
 use super::contents::Buffers;
@@ -19,11 +18,11 @@ use super::latency::Goals;
 use super::pace::Rates;
 use super::record::Done;
 use super::share::Sharing;
-use super::source::{Offer, Role, Sent, Source, Step};
+use super::source::{Role, Sent, Source, Step};
 use super::{Ending, HORIZON, JobSpec};
 use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
-use crate::stats::{Confidence, Intervals, OpKind, Statistic};
+use crate::stats::{Confidence, Intervals, Statistic};
 use between::Sync;
 use flight::{InFlight, Whole};
 use verify::Verifying;
@@ -65,6 +64,12 @@ pub struct WorkloadJob {
     stopping: bool,
     /// A command that the source offered and the queue refused.
     postponed: Option<Step>,
+    /// Something other than the source may have it wait.
+    may_wait: bool,
+    /// Its commands may carry data.
+    carries_data: bool,
+    /// Flushes come between its writes.
+    has_syncs: bool,
     /// What is done about contents, if they are verified.
     verify: Option<Box<Verifying>>,
     /// What its writes carry, if anybody keeps it.
@@ -112,12 +117,17 @@ impl WorkloadJob {
             depth: 0,
             sent: between::FLUSH.sent(),
         };
-        let lba_bytes = u64::from(namespace.lba_bytes);
         let zone_size_lbas = namespace.zoned.map_or(0, |zoned| zoned.zone_size_lbas);
+        let rates = Rates::new(&spec, lba_bytes);
+        let goals = Goals::new(&spec.latency, depth);
+        let stops_between = spec.think.is_some() || spec.stop.periods.is_some();
         Self {
+            may_wait: stops_between || rates.exist || goals.is_some() || shared.share.is_some(),
+            has_syncs: spec.syncs.come_between(),
+            carries_data: verify.is_some() || buffers.is_some() || source.trims_blocks(),
             source,
-            rates: Rates::new(&spec, lba_bytes),
-            goals: Goals::new(&spec.latency, depth),
+            rates,
+            goals,
             sharing: shared
                 .share
                 .take()
@@ -148,7 +158,7 @@ impl WorkloadJob {
             postponed: None,
             verify,
             buffers,
-            result: JobResult::new(&spec),
+            result: JobResult::new(&spec, lba_bytes),
             spec,
         }
     }
@@ -167,7 +177,8 @@ impl WorkloadJob {
 
     /// What it measured. Whole once the reactor has run it to its end.
     #[must_use]
-    pub fn into_result(self) -> JobResult {
+    pub fn into_result(mut self) -> JobResult {
+        self.result.recorder.settle();
         let by_the_way = self.source.by_the_way();
         let goals = self.goals.as_ref();
         JobResult {
@@ -215,11 +226,13 @@ impl WorkloadJob {
         let Tag(slot) = completion.tag;
         let op = self.slots[slot as usize];
         self.free.push(slot);
-        if self.buffers.is_some() {
-            self.keep_buffer(completion.data.take());
-        }
-        if self.verify.is_some() && self.verified(slot, &op, completion) {
-            return;
+        if self.carries_data {
+            if self.buffers.is_some() {
+                self.keep_buffer(completion.data.take());
+            }
+            if self.verify.is_some() && self.verified(slot, &op, completion) {
+                return;
+            }
         }
         if !completion.status.is_success() {
             self.failed(&op, completion);
@@ -236,12 +249,12 @@ impl WorkloadJob {
         let has_ended = self.source.completed(&op.sent, at);
         match op.sent.role {
             Role::Measured | Role::FirstOfZone => {
-                let link_bytes = if op.sent.kind.moves_data() {
-                    op.sent.lbas * self.lba_bytes
+                let link_lbas = if op.sent.kind.moves_data() {
+                    op.sent.lbas
                 } else {
                     0
                 };
-                self.record(&op, at, (link_bytes, completion.found));
+                self.record(&op, at, (link_lbas, completion.found));
             }
             Role::FirstPart | Role::Part => self.part_completed(op, completion, has_ended),
             Role::Preparation | Role::Sync | Role::Check => {}
@@ -249,43 +262,46 @@ impl WorkloadJob {
     }
 
     /// A part of an operation has completed, and the whole of it if it `has_ended`.
+    #[inline(never)]
     fn part_completed(&mut self, mut op: InFlight, completion: &Completion, has_ended: bool) {
         let Some(whole) = &mut self.whole else {
             return;
         };
-        whole.link_bytes += u64::from(op.sent.nlb) * self.lba_bytes;
+        whole.link_lbas += u64::from(op.sent.nlb);
         whole.found = whole.found.with(completion.found);
         if has_ended {
             (op.decided, op.submitted) = (whole.decided, whole.submitted);
-            let moved = (whole.link_bytes, whole.found);
+            let moved = (whole.link_lbas, whole.found);
             self.whole = None;
             self.record(&op, completion.at, moved);
         }
     }
 
-    /// An operation has completed with success: so many bytes crossed the link, and this is what
+    /// An operation has completed with success: so many blocks crossed the link, and this is what
     /// it found to do.
-    #[inline]
-    fn record(&mut self, op: &InFlight, at: Nanos, (link_bytes, found): (u64, Found)) {
+    #[inline(always)]
+    fn record(&mut self, op: &InFlight, at: Nanos, (link_lbas, found): (u64, Found)) {
         let sent = &op.sent;
-        let bytes = sent.lbas * self.lba_bytes;
         let done_lbas = match sent.kind.moves_data() {
             true => sent.lbas,
             false => found.blocks_or(self.source.finds_lbas(sent.lbas)),
         };
-        self.rates.completed(sent.direction, bytes);
+        if self.rates.exist {
+            let bytes = sent.lbas * self.lba_bytes;
+            self.rates.completed(sent.direction, bytes);
+        }
         self.result.operations += 1;
-        self.result.recorder.record(&Done {
+        self.result.recorder.record(Done {
             kind: sent.kind,
             direction: sent.direction,
             decided: op.decided,
             submitted: op.submitted,
             completed: at,
-            bytes,
-            done_bytes: done_lbas * self.lba_bytes,
-            link_bytes,
+            lbas: sent.lbas,
+            done_lbas,
+            link_lbas,
             found,
-            offset: op.first_block * self.lba_bytes,
+            first_block: op.first_block,
             depth: op.depth,
             is_first: sent.role == Role::FirstOfZone,
         });
@@ -371,158 +387,6 @@ impl WorkloadJob {
     fn is_interrupted(&self) -> bool {
         let interrupt = self.shared.interrupt.as_ref();
         interrupt.is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
-    }
-
-    /// Issues what can be issued. Returns when to go on if nothing completes before.
-    #[inline]
-    fn issue(&mut self, queue: &mut dyn QueuePair) -> Option<Nanos> {
-        while let Some(&slot) = self.free.last() {
-            let now = queue.now();
-            if self.is_over(now) {
-                self.stop(now, !self.has_done_its_part(now));
-                return None;
-            }
-            if self.is_flushing(queue, now) {
-                return None;
-            }
-            let step = if self.postponed.is_some() {
-                self.postponed.take()?
-            } else {
-                if let Some(resume) = self.waits(now) {
-                    return resume;
-                }
-                match self.source.offer(now, &mut self.rng) {
-                    Offer::Issue(step) => step,
-                    Offer::Wait => return None,
-                    // Who sleeps notices the end of the run.
-                    Offer::PauseUntil(at) => return Some(at.min(self.deadline)),
-                    Offer::Exhausted => {
-                        self.stopping = true;
-                        return None;
-                    }
-                }
-            };
-            if !self.submit(queue, slot, step, now) {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// `Some` if nothing may be issued, by pauses, limits or because the job is
-    /// over: until when, if something is to be waited for.
-    #[inline]
-    fn waits(&mut self, now: Nanos) -> Option<Option<Nanos>> {
-        if let Some(pause) = self.think(now) {
-            return Some(pause.map(|until| until.min(self.deadline)));
-        }
-        if let Some(held) = self.is_held(now) {
-            return Some(held);
-        }
-        if self.rates.exist {
-            let ready = self.source.ready_at(&self.rates, now, &mut self.rng);
-            if ready > now {
-                return Some(Some(match self.spec.ending {
-                    Ending::AtDecision => ready.min(HORIZON),
-                    Ending::AtLastCompletion => ready.min(self.deadline),
-                }));
-            }
-        }
-        if let Some(periods) = self.spec.stop.periods
-            && self.issued_ops >= periods
-            && self.source.is_between()
-        {
-            self.stopping = true;
-            return Some(None);
-        }
-        None
-    }
-
-    /// Hands a command to the device. Whether it was taken.
-    #[inline]
-    fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
-        let command = Command::on(self.spec.namespace, step.op);
-        let first_block = self.first_block(&step.op);
-        let data = match (&mut self.verify, &mut self.buffers) {
-            (None, _) if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
-            (None, None) => None,
-            (None, Some(buffers)) => buffers.data_of(&step.op),
-            (Some(verify), _) => verify.data_of(slot, &step, &mut self.sync),
-        };
-        if let Err(rejected) = queue.submit(command, Tag(slot), data) {
-            match &mut self.verify {
-                Some(verify) => verify.take_back(rejected.data),
-                None => self.keep_buffer(rejected.data),
-            }
-            match rejected.reason {
-                // Everything in flight comes back, so this will go later.
-                RejectReason::QueueFull { .. } => self.postponed = Some(step),
-                RejectReason::CannotSplit { .. } => {
-                    self.give_up(&step.sent(), first_block, Status::INVALID_FIELD);
-                }
-                // It would be refused for ever.
-                RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
-                    self.give_up(&step.sent(), first_block, Status::HOST_PATHING_ERROR);
-                }
-            }
-            return false;
-        }
-        self.free.pop();
-        self.result
-            .recorder
-            .issued(now, &step.op, self.source.trim());
-        let submitted = match self.result.recorder.splits_latency() {
-            true => queue.now(),
-            false => now,
-        };
-        let decided = match step.role.begins() {
-            true => self.rates.due(now),
-            false => now,
-        };
-        self.slots[slot as usize] = InFlight {
-            decided,
-            submitted,
-            first_block,
-            depth: self.in_flight(),
-            sent: step.sent(),
-        };
-        if step.role.begins() {
-            self.begun(&step, now, (decided, submitted));
-        }
-        true
-    }
-
-    /// An operation has begun: it counts.
-    #[inline]
-    fn begun(&mut self, step: &Step, now: Nanos, (decided, submitted): (Nanos, Nanos)) {
-        let bytes = step.lbas * self.lba_bytes;
-        self.issued_ops += 1;
-        self.issued_bytes += bytes;
-        if self.at_once.0 == now {
-            self.begun_at_once();
-        } else {
-            self.at_once = (now, 0);
-        }
-        self.since_pause = self.since_pause.saturating_add(1);
-        if matches!(step.kind, OpKind::Write | OpKind::Append) {
-            self.issued_writes += 1;
-            if self.spec.syncs.is_due(self.issued_writes) {
-                self.sync = Sync::Due;
-            }
-        }
-        if step.role == Role::FirstPart {
-            self.whole = Some(Whole {
-                decided,
-                submitted,
-                link_bytes: 0,
-                found: Found::Work(0),
-            });
-        }
-        if let Some(sharing) = &mut self.sharing {
-            sharing.begun(self.shared.stop.bell());
-        }
-        let direction = step.direction;
-        self.rates.issued(direction, now, bytes, &mut self.rng);
     }
 
     /// The measurement ends, and others hear of it.

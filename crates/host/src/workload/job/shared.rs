@@ -101,10 +101,10 @@ pub struct JobResult {
 
 impl JobResult {
     /// Of a job that has done nothing yet.
-    pub(super) fn new(spec: &JobSpec) -> Self {
+    pub(super) fn new(spec: &JobSpec, lba_bytes: u64) -> Self {
         Self {
             name: spec.name.clone(),
-            recorder: Recorder::new(spec.recording, spec.arrival.is_open()),
+            recorder: Recorder::new(spec.recording, spec.arrival.is_open(), lba_bytes),
             started: spec.start,
             measured_from: spec.start,
             ended: spec.start,

@@ -6,11 +6,22 @@ use zonelab_device::{Buf, Op};
 use zonelab_nvme::command::DatasetRange;
 
 use super::WorkloadJob;
+use crate::workload::source::Step;
 
 impl WorkloadJob {
+    /// What a command carries.
+    pub(super) fn data_of(&mut self, slot: u32, step: &Step) -> Option<Buf> {
+        match (&mut self.verify, &mut self.buffers) {
+            (None, _) if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
+            (None, None) => None,
+            (None, Some(buffers)) => buffers.data_of(&step.op),
+            (Some(verify), _) => verify.data_of(slot, step, &mut self.sync),
+        }
+    }
+
     /// The range of the trim that is to be issued.
     #[cold]
-    pub(super) fn trim_data(&self) -> Option<Buf> {
+    fn trim_data(&self) -> Option<Buf> {
         let (slba, nlb) = self.source.trim()?;
         let range = DatasetRange {
             nlb: nlb.into(),
@@ -30,9 +41,11 @@ impl WorkloadJob {
     }
 
     /// Where a command begins on the device.
+    #[inline]
     pub(super) fn first_block(&self, op: &Op) -> u64 {
-        match (op, self.source.trim()) {
-            (Op::Deallocate { .. }, Some((slba, _))) => slba,
+        match op {
+            Op::Read { slba, .. } | Op::Write { slba, .. } => slba.0,
+            Op::Deallocate { .. } => self.source.trim().map_or(0, |(slba, _)| slba),
             _ => op.first_block(),
         }
     }

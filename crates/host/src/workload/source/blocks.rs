@@ -78,7 +78,7 @@ impl Blocks {
         Self {
             range,
             table,
-            wishes: Wishes::default(),
+            wishes: Wishes::of_work(&work),
             positions,
             left: has_map.then(|| FreeBlocks::new(drawn_lbas / unit)),
             unit,

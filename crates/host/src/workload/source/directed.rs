@@ -7,7 +7,7 @@ use super::wishes::Wishes;
 use super::{ByTheWay, Offer, Role, Sent};
 use crate::rng::Rng;
 use crate::stats::OpKind;
-use crate::workload::directed::{DirectedWork, Direction};
+use crate::workload::directed::{DirectedWork, Direction, Pattern, WriteStyle};
 use crate::workload::pace::Rates;
 use crate::workload::zone_table::{JobId, SharedZones};
 
@@ -17,7 +17,20 @@ pub(crate) struct Directed {
     targets: Targets,
     table: SharedZones,
     wishes: Wishes,
+    /// Its operations are writes of so many blocks in order, without anything between.
+    in_order_lbas: Option<u32>,
     by_the_way: ByTheWay,
+}
+
+/// The blocks of each operation, if the job does nothing but write in order, all of one size.
+fn in_order_lbas(work: &DirectedWork) -> Option<u32> {
+    let [reads, Some(writes), trims] = &work.flows else {
+        return None;
+    };
+    let is_alone = reads.is_none() && trims.is_none() && work.early_reset.is_none();
+    let is_in_order = work.pattern == Pattern::Sequential && work.hole_lbas == 0;
+    let sizes = &writes.sizes;
+    (is_alone && is_in_order && sizes.min == sizes.max).then_some(sizes.min)
 }
 
 impl Directed {
@@ -25,9 +38,10 @@ impl Directed {
         let targets = Targets::new(&work, zoned, &table.borrow(), id);
         Self {
             targets,
+            in_order_lbas: in_order_lbas(&work),
+            wishes: Wishes::of_work(&work),
             work,
             table,
-            wishes: Wishes::default(),
             by_the_way: ByTheWay::default(),
         }
     }
@@ -39,6 +53,14 @@ impl Directed {
 
     #[inline]
     pub(super) fn offer(&mut self, rng: &mut Rng) -> Offer {
+        if let Some(lbas) = self.in_order_lbas {
+            let append = self.work.style == WriteStyle::Append;
+            let table = &mut *self.table.borrow_mut();
+            if let Some(step) = self.targets.go_on(table, lbas, append) {
+                self.wishes.granted();
+                return Offer::Issue(step);
+            }
+        }
         let wish = self.wishes.next(&self.work, rng);
         let offer = match wish.direction {
             Direction::Read => self.offer_read(wish.lbas, rng),

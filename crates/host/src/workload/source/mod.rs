@@ -289,7 +289,7 @@ impl Source {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn offer(&mut self, now: Nanos, rng: &mut Rng) -> Offer {
         match self {
             Self::Write(writes) => writes.offer(rng),
@@ -426,6 +426,11 @@ impl Source {
             Self::Replay(replay) => replay.by_the_way(),
             _ => ByTheWay::default(),
         }
+    }
+
+    /// Whether there can be trims of blocks.
+    pub(crate) const fn trims_blocks(&self) -> bool {
+        matches!(self, Self::Blocks(_))
     }
 
     /// First block, and number of blocks, of the trim of blocks that was offered last.

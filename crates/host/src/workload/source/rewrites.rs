@@ -39,12 +39,12 @@ impl Rewrites {
     pub(super) fn new(work: DirectedWork, zoned: ZonedInfo, table: SharedZones, id: JobId) -> Self {
         let turns = SharedTurns::new(&work, Direction::Trim, zoned, table.clone(), id);
         Self {
+            wishes: Wishes::of_work(&work),
             work,
             zoned,
             table,
             id,
             turns,
-            wishes: Wishes::default(),
             stage: Stage::Choose,
             has_done_any: false,
         }

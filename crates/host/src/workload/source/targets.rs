@@ -121,7 +121,7 @@ impl Targets {
 
     /// The random position of an operation: zone, and block of the smallest
     /// size in it. `None`: this one is sequential.
-    #[inline]
+    #[inline(always)]
     fn random(
         &mut self,
         work: &DirectedWork,
@@ -156,6 +156,7 @@ impl Targets {
     }
 
     /// The next read, of `lbas` or what there is.
+    #[inline]
     pub(super) fn read(
         &mut self,
         work: &DirectedWork,
@@ -178,6 +179,17 @@ impl Targets {
             let offset = (block % blocks * min).min(last);
             return self.issue_read(work, table, zone, offset, lbas, min);
         }
+        self.read_in_order(work, table, lbas, min)
+    }
+
+    /// The next read behind the last one.
+    fn read_in_order(
+        &mut self,
+        work: &DirectedWork,
+        table: &ZoneTable,
+        lbas: u32,
+        min: u64,
+    ) -> Offer {
         let cursor = self.cursors[Direction::Read as usize];
         if cursor.offset > 0 {
             let readable = self.readable(work, table, cursor.zone);
@@ -201,6 +213,7 @@ impl Targets {
         }
     }
 
+    #[inline]
     fn readable(&self, work: &DirectedWork, table: &ZoneTable, zone: u32) -> u64 {
         if work.reads_beyond_write_pointer {
             return self.zoned.zone_capacity_lbas;
@@ -209,6 +222,7 @@ impl Targets {
     }
 
     /// The first zone from `from` on with at least `min` blocks to read.
+    #[inline]
     fn zone_with_data(
         &self,
         work: &DirectedWork,
@@ -218,10 +232,15 @@ impl Targets {
         around: bool,
     ) -> Option<u32> {
         let before = if around { work.zones.start..from } else { 0..0 };
-        let mut zones = (from..work.zones.end).chain(before);
-        zones.find(|&zone| self.readable(work, table, zone) >= min)
+        if work.reads_beyond_write_pointer {
+            let mut zones = (from..work.zones.end).chain(before);
+            return zones.find(|&zone| self.readable(work, table, zone) >= min);
+        }
+        let after = table.first_readable(from..work.zones.end, min);
+        after.or_else(|| table.first_readable(before, min))
     }
 
+    #[inline]
     fn issue_read(
         &mut self,
         work: &DirectedWork,
@@ -293,6 +312,27 @@ impl Targets {
             offset: 0,
             entered: false,
         };
+    }
+
+    /// The next write in order, of `lbas`, if it goes where the last one went and nothing has to
+    /// be asked for it. `None`: nothing has changed.
+    #[inline]
+    pub(super) fn go_on(&mut self, table: &mut ZoneTable, lbas: u32, append: bool) -> Option<Step> {
+        let Cursor { zone, entered, .. } = self.cursors[Direction::Write as usize];
+        if !entered {
+            return None;
+        }
+        let at = table.go_on(zone, self.id, u64::from(lbas), append)?;
+        let zslba = Lba(self.start_of(zone));
+        let (op, kind) = write_op(append, zslba, Lba(zslba.0 + at), lbas);
+        Some(Step {
+            op,
+            kind,
+            direction: Direction::Write,
+            lbas: u64::from(lbas),
+            stream: zone,
+            role: Role::Measured,
+        })
     }
 
     /// The next write, of `lbas` or what fits into its zone.

@@ -14,15 +14,43 @@ pub(super) struct Wish {
 }
 
 /// The next wish of a job: once drawn, it stays until it is granted.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wishes {
     next: Option<Wish>,
+    /// The only wish that the job ever has.
+    only: Option<Wish>,
 }
 
 impl Wishes {
+    /// Those of a job that does this work.
+    pub(super) fn of_work(work: &DirectedWork) -> Self {
+        let one_size = |direction| {
+            let sizes = &work.flow(direction)?.sizes;
+            let lbas = sizes.min;
+            (sizes.min == sizes.max).then_some(Wish { direction, lbas })
+        };
+        let reads = work.flow(Direction::Read).is_some();
+        let writes = work.flow(Direction::Write).is_some();
+        Self {
+            next: None,
+            only: match (reads, writes) {
+                (true, false) => one_size(Direction::Read),
+                (false, true) => one_size(Direction::Write),
+                _ => None,
+            },
+        }
+    }
+
     /// Direction and size of the next operation.
     #[inline]
     pub(super) fn next(&mut self, work: &DirectedWork, rng: &mut Rng) -> Wish {
+        match self.only {
+            Some(wish) => wish,
+            None => self.drawn(work, rng),
+        }
+    }
+
+    fn drawn(&mut self, work: &DirectedWork, rng: &mut Rng) -> Wish {
         if let Some(wish) = self.next {
             return wish;
         }

@@ -138,7 +138,7 @@ impl WorkloadJob {
         now: Nanos,
     ) -> bool {
         let postponed = self.postponed.take();
-        let is_taken = self.submit(queue, slot, step, now);
+        let is_taken = self.submit_between(queue, slot, step, now);
         // If the queue is full, it is still the next.
         self.postponed = postponed;
         if let Some(verify) = &mut self.verify {
