@@ -10,10 +10,22 @@ const WIDTHS: u64 = 32;
 /// Number of buckets.
 const COUNT: usize = ((WIDTHS + 1) * HALF) as usize;
 
+/// What is too long for all buckets is in that of this latency, an hour.
+pub(super) const HIGHEST: u64 = 3_600_000_000_000;
+const TOO_LONG: usize = number_of(HIGHEST);
+
+/// The number of the bucket of a latency, if there were as many as needed.
+#[inline]
+const fn number_of(latency: u64) -> usize {
+    // How often it has to be halved until it is a number of buckets.
+    let halvings = u64::BITS - 1 - HALF_BITS - (latency | (WHOLE - 1)).leading_zeros();
+    (halvings as u64 * HALF + (latency >> halvings)) as usize
+}
+
 /// How many latencies are in each bucket.
 ///
 /// Up to 2,048 ns each has a bucket; then a bucket is as wide as the power of two that makes
-/// it at most a 1,024th of its latencies. The last one holds all that is longer.
+/// it at most a 1,024th of its latencies.
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
     counts: Box<[u64; COUNT]>,
@@ -30,10 +42,8 @@ impl Buckets {
     /// The bucket of a latency.
     #[inline]
     fn of(latency: u64) -> usize {
-        // How often it has to be halved until it is a number of buckets.
-        let halvings = u64::BITS - 1 - HALF_BITS - (latency | (WHOLE - 1)).leading_zeros();
-        let bucket = u64::from(halvings) * HALF + (latency >> halvings);
-        (bucket as usize).min(COUNT - 1)
+        let bucket = number_of(latency);
+        if bucket < COUNT { bucket } else { TOO_LONG }
     }
 
     /// The longest latency of a bucket.
@@ -72,7 +82,13 @@ impl Buckets {
     /// of them are from `min` to `max`.
     pub(super) fn at_rank(&self, rank: u64, (min, max): (u64, u64)) -> u64 {
         let mut before = 0;
-        for bucket in Self::of(min)..=Self::of(max) {
+        // What is too long comes before some that is not.
+        let last = if max > HIGHEST {
+            COUNT - 1
+        } else {
+            Self::of(max)
+        };
+        for bucket in Self::of(min.min(HIGHEST))..=last {
             before += self.counts[bucket];
             if before >= rank {
                 return Self::end(bucket);
@@ -101,7 +117,7 @@ mod tests {
                 prop_oneof![0_u64..5_000, 0_u64..5_000_000_000_000, any::<u64>()], 1..100),
         ) {
             let mut buckets = Buckets::new();
-            let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+            let mut histogram = Histogram::<u64>::new_with_bounds(1, HIGHEST, 3).unwrap();
             for &latency in &latencies {
                 buckets.record(latency);
                 histogram.saturating_record(latency);
@@ -109,6 +125,12 @@ mod tests {
             let recorded = histogram.iter_recorded();
             let expected = recorded.map(|step| (step.value_iterated_to(), step.count_at_value()));
             prop_assert_eq!(buckets.iter().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            let range = (*latencies.iter().min().unwrap(), *latencies.iter().max().unwrap());
+            for rank in 1..=latencies.len() {
+                let share = (rank as f64 - 0.5) / latencies.len() as f64;
+                let expected = histogram.value_at_quantile(share);
+                prop_assert_eq!(buckets.at_rank(rank as u64, range), expected, "rank {}", rank);
+            }
         }
 
         #[test]

@@ -31,9 +31,9 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Latencies of this and more may share the last bucket of the distribution: one
-    /// hour. Only percentiles notice.
-    pub const HIGHEST: Nanos = Nanos::from_secs(3_600);
+    /// Latencies longer than this, one hour, may share a bucket of the distribution. Only
+    /// percentiles notice.
+    pub const HIGHEST: Nanos = Nanos(super::buckets::HIGHEST);
 
     /// The percentiles that fio prints by default.
     pub const PERCENTILES: [f64; 17] = [

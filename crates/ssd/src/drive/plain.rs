@@ -199,3 +199,21 @@ impl Core {
         Some(piece)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile;
+
+    #[test]
+    fn drives_are_plain_until_somebody_looks() {
+        let config = profile::builtin("confznspp").expect("built in").config;
+        let mut drive = Drive::new(&config);
+        assert!(drive.is_plain);
+        assert!(drive.fork().is_plain);
+        drive.watch_blocks();
+        assert!(!drive.is_plain);
+        let behind_cores = profile::builtin("zn540").expect("built in").config;
+        assert!(!Drive::new(&behind_cores).is_plain);
+    }
+}
