@@ -15,6 +15,7 @@ use zonelab_ssd::config::{BufferRelease, DriveConfig, Placement, WriteBufferConf
 use zonelab_ssd::faults::FaultPlan;
 
 use crate::host::{Host, Reply, small, with_faults};
+use crate::hosts::divided;
 
 const BLOCK: usize = 4096;
 const ZONE: u64 = 160;
@@ -427,6 +428,31 @@ fn buffered_config() -> DriveConfig {
 
 fn buffered() -> Host {
     Host::of(with_faults(&buffered_config(), FaultPlan::default()))
+}
+
+#[test]
+fn a_flush_can_be_of_all_namespaces() {
+    let mut config = divided();
+    config.write_buffer = buffered_config().write_buffer;
+    let mut host = Host::of(with_faults(&config, FaultPlan::default()));
+    let flush = |host: &mut Host, nsid: u32| {
+        let begun = host.now;
+        let reply = host.io(IoCommand::Flush(Flush { nsid }), None, 0);
+        assert_eq!(reply.status(), Status::SUCCESS);
+        reply.due.saturating_sub(begun)
+    };
+    let program = config.media.program_ns;
+    for dirty in [1, 2] {
+        let data = Some(vec![7; BLOCK]);
+        let write = host.io(IoCommand::Write(Write::new(dirty, 0, 1)), data, 0);
+        assert_eq!(write.status(), Status::SUCCESS);
+        // What is in the buffer is of the other namespace.
+        assert!(flush(&mut host, 3 - dirty) < program, "{dirty}");
+        assert!(flush(&mut host, u32::MAX) >= program, "{dirty}");
+    }
+    // No other command is of all namespaces.
+    let reply = host.io(IoCommand::Read(Read::new(u32::MAX, 0, 1)), None, BLOCK);
+    assert_eq!(failed(&reply), Status::INVALID_NAMESPACE_OR_FORMAT);
 }
 
 #[test]
