@@ -184,7 +184,7 @@ fn zones_have_descriptor_extensions() {
     drive.scratch.write("long", &"x".repeat(65));
     let long = ["zns", "set-zone-desc", "--zone", "5", "--data", "long"];
     drive.refused(&long, 3, "64 bytes");
-    let without = Drive::new("small-zones", &[]);
+    let without = Drive::new("small-zones", &["--set", "zones.descriptor_extension=0B"]);
     without.scratch.write("text", "of the host");
     without.refused(&set, 5, "have no descriptor extensions");
 }
