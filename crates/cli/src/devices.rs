@@ -13,7 +13,7 @@ use zonelab_target::controller::HostSecret;
 
 use crate::conditions::ConditionArgs;
 use crate::exit::{Exit, Failure};
-use crate::host_keys;
+use crate::{host_keys, nvme};
 
 /// Who the host is to a drive over NVMe/TCP, and what a drive on PCIe may do to it.
 #[derive(clap::Args)]
@@ -196,7 +196,7 @@ impl<'a> Named<'a> {
                 Some(("via", "pcie")) => via = Via::Pcie,
                 Some(("via", "ftl")) => via = Via::Ftl,
                 Some(("nsid", number)) => {
-                    let number = number.parse().map_err(|_| {
+                    let number = nvme::number32(number).map_err(|_| {
                         let message =
                             format!("{device}: a namespace is a number: {profile}?nsid=1");
                         Failure::usage(message)

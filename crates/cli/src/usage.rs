@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::net::SocketAddr;
 
 use crate::exit::Exit;
+use crate::nvme;
 
 /// Ends the command: prints help if that was asked for, and otherwise what is wrong.
 pub(crate) fn end(error: &clap::Error, verb: Option<&str>) -> ! {
@@ -26,6 +27,12 @@ fn explained(error: &clap::Error, verb: Option<&str>) -> Option<String> {
             let value = text(ContextKind::InvalidValue).unwrap_or_default();
             Some(format!(
                 "{argument} takes no value: write {argument}, not {argument}={value}"
+            ))
+        }
+        ErrorKind::ArgumentConflict if verb == Some("nvme") && argument.starts_with("--device") => {
+            Some(format!(
+                "-d is --device here, and the drive is named twice: {}",
+                nvme::SHORT_DATA
             ))
         }
         ErrorKind::UnknownArgument if verb == Some("nvme") => {

@@ -17,14 +17,41 @@ pub struct Item<'d> {
     pub(crate) document: &'d Document,
     pub(crate) node: &'d Node,
     pub(crate) path: String,
+    /// A word that is valid too, which refusals name.
+    pub(crate) word: Option<&'static str>,
 }
 
 impl<'d> Item<'d> {
     /// Reports a problem of this value.
     pub fn fail(&self, what: impl Into<String>, valid: impl Into<String>) -> Reported {
+        let mut valid = valid.into();
+        if let Some(word) = self.word {
+            valid = format!("{valid}, or {}", quote(word));
+        }
         self.document
-            .add(self.place(), &self.path, what.into(), valid.into());
+            .add(self.place(), &self.path, what.into(), valid);
         Reported(())
+    }
+
+    /// What `read` makes of the value; `None` if it is `word`, which refusals then name as
+    /// valid too.
+    ///
+    /// # Errors
+    /// Neither the word nor what `read` takes.
+    pub fn word_or<T>(
+        &self,
+        word: &'static str,
+        read: impl FnOnce(&Self) -> Result<T, Reported>,
+    ) -> Result<Option<T>, Reported> {
+        if self.is_text(word) {
+            return Ok(None);
+        }
+        let item = Self {
+            path: self.path.clone(),
+            word: Some(word),
+            ..*self
+        };
+        read(&item).map(Some)
     }
 
     /// A problem of this value, without reporting it: for readers that learn only
@@ -234,6 +261,7 @@ impl<'d> Item<'d> {
             document: self.document,
             node,
             path: format!("{}.{index}", self.path),
+            word: None,
         });
         Ok(items.collect())
     }

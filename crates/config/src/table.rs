@@ -230,6 +230,7 @@ impl<'d> Table<'d> {
             document: self.document,
             node: &entry.node,
             path: self.path_of(key),
+            word: None,
         }))
     }
 }

@@ -58,6 +58,14 @@ impl Namespace {
         Some(format.zsze.get()).filter(|zsze| *zsze != 0)
     }
 
+    /// Bytes of the descriptor extension of each zone (ZDES); 0: there are none.
+    #[must_use]
+    pub fn zone_extension_bytes(&self) -> u32 {
+        let zns = self.zns.as_ref();
+        let lbafe = zns.and_then(|zns| zns.lbafe.get(usize::from(self.format_index())));
+        lbafe.map_or(0, |lbafe| u32::from(lbafe.zdes) * 64)
+    }
+
     /// Which LBA format it has.
     #[must_use]
     pub fn format_index(&self) -> u8 {
@@ -100,7 +108,6 @@ impl Namespace {
         if zns.ozcs.zrwasup() && !(1..=area).contains(&granularity) {
             return Err(unusable("ZRWAFG", granularity.into(), "1 to ZRWASZ"));
         }
-        let extension = zns.lbafe.get(usize::from(self.format_index()));
         Ok(Some(ZonedInfo {
             zones,
             zone_size_lbas,
@@ -108,7 +115,7 @@ impl Namespace {
             max_active: zns.max_active(),
             max_open: zns.max_open(),
             read_across_zones: zns.ozcs.razb(),
-            descriptor_extension_bytes: extension.map_or(0, |lbafe| u32::from(lbafe.zdes) * 64),
+            descriptor_extension_bytes: self.zone_extension_bytes(),
             zrwa: zns.ozcs.zrwasup().then(|| ZrwaInfo {
                 size_lbas: area,
                 flush_granularity_lbas: granularity,

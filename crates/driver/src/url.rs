@@ -430,7 +430,13 @@ fn invalid(key: &'static str, value: String, valid: &'static str) -> UrlError {
 }
 
 fn namespace(value: String) -> Result<u32, UrlError> {
-    let nsid = value.parse().ok();
+    let digits = value
+        .strip_prefix("0x")
+        .or_else(|| value.strip_prefix("0X"));
+    let nsid = match digits {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    };
     let nsid = nsid.filter(|nsid| (1..u32::MAX).contains(nsid));
     nsid.ok_or_else(|| invalid("nsid", value, "1 to 4294967294"))
 }
@@ -504,6 +510,10 @@ mod tests {
         assert!(message("tcp://a:70000").contains("1 to 65535"));
         assert!(message("tcp://a/subsystem").contains("\"nqn.\""));
         assert!(message("tcp://a/nqn.a?nsid=0").contains("1 to 4294967294"));
+        assert!(message("tcp://a/nqn.a?nsid=0xffffffff").contains("1 to 4294967294"));
+        assert!(message("tcp://a/nqn.a?nsid=0x").contains("1 to 4294967294"));
+        let hexadecimal = Address::parse("tcp://a/nqn.a?nsid=0x1F").expect("it is one");
+        assert_eq!(hexadecimal.nsid(), Some(31));
         assert!(message("tcp://a/nqn.a?nsid=1&nsid=1").contains("twice"));
         assert!(message("tcp://a/nqn.a?queue=1").contains("hostnqn, hostid"));
         assert!(message("tcp://a/nqn.a?hdgst=maybe").contains("1 or 0"));

@@ -717,7 +717,7 @@ fn zones_of<R: Reached>(
     reactor.add(&mut job, queue, CoreId(0), at);
     reactor.run();
     let zones = job.into_zones()?;
-    let mut lines = vec![zone_count_line(zones.len())];
+    let mut lines = vec![zone_count_line(zones.len() as u64)];
     lines.extend(zones.iter().map(zone_line));
     Ok(lines)
 }

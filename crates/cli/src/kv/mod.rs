@@ -2,7 +2,7 @@
 
 mod remote;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use zonelab_config::Override;
 use zonelab_fronts::kv::{self, Alone, Report, Way};
 use zonelab_host::StopSignal;
 use zonelab_kv::work::run::{Moment, Stage};
-use zonelab_kv::work::{NAMES, builtin};
+use zonelab_kv::work::{NAMES, Spec, builtin, ycsb};
 use zonelab_lab::experiment::Via;
 use zonelab_lab::kv::{KvRun, KvTemplate, Surroundings};
 use zonelab_lab::output::BUILTIN;
@@ -30,8 +30,8 @@ use crate::{console, files, namespace, profiles, results};
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The workload: kvbench-ii, fillrandom, overwrite, readwhilewriting, mixgraph,
-    /// ycsb-a to ycsb-f
+    /// The workload: kvbench-ii, those of db_bench (fillrandom, readrandom, ...), ycsb-a to
+    /// ycsb-f; or a property file of YCSB
     #[arg(value_name = "WORKLOAD")]
     workload: String,
     /// The drive: a built-in profile or a profile file, with ?clock=real in real
@@ -105,10 +105,11 @@ active zones or space, which the message names.
 /// # Errors
 /// [`Failure`] with its exit code.
 pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
-    if builtin::spec(&args.workload).is_none() {
-        return Err(unknown(&args.workload));
-    }
-    let template = template(args)?;
+    let file = match builtin::spec(&args.workload) {
+        Some(_) => None,
+        None => Some(of_file(&args.workload)?),
+    };
+    let template = template(args, file)?;
     match Named::parse(&args.device)? {
         Named::Real(address) => remote::kv(args, &template, address),
         Named::Emulated {
@@ -133,22 +134,38 @@ pub(crate) fn kv(args: &Args) -> Result<Exit, Failure> {
     }
 }
 
+/// The workload of a property file of YCSB.
+fn of_file(path: &str) -> Result<Spec, Failure> {
+    let is_path = path.contains(['/', '.']) || Path::new(path).is_file();
+    if !is_path {
+        return Err(unknown(path));
+    }
+    let text = files::read(path)?;
+    let name = Path::new(path).file_stem().and_then(|stem| stem.to_str());
+    ycsb::spec(name.unwrap_or(path), &text)
+        .map_err(|error| Failure::input(anyhow::anyhow!("{path}: {error}")))
+}
+
 fn unknown(name: &str) -> Failure {
+    if let Some(why) = builtin::why_not(name) {
+        return Failure::usage(format!("{name} of db_bench is not built: {why}"));
+    }
     let known = || NAMES.iter().map(|(known, _)| *known);
     let near = zonelab_config::nearest(name, known());
     let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
     let list: Vec<String> = NAMES
         .iter()
-        .map(|(name, what)| format!("  {name:<17} {what}"))
+        .map(|(name, what)| format!("  {name:<22} {what}"))
         .collect();
     Failure::usage(format!(
-        "there is no workload \"{name}\"; {hint}there are:\n{}",
+        "there is no workload \"{name}\"; {hint}there are property files of YCSB by their path, \
+         and:\n{}",
         list.join("\n")
     ))
 }
 
 /// The workload with what the command line says of it.
-fn template(args: &Args) -> Result<KvTemplate, Failure> {
+fn template(args: &Args, file: Option<Spec>) -> Result<KvTemplate, Failure> {
     let mut settings = Vec::new();
     let mut add = |option: &str, key: &str, value: Option<String>| -> Result<(), Failure> {
         let Some(value) = value else { return Ok(()) };
@@ -184,8 +201,11 @@ fn template(args: &Args) -> Result<KvTemplate, Failure> {
     for (setting, text) in files::overrides(&args.kv)?.into_iter().zip(&args.kv) {
         settings.push(setting.written_as(format!("--kv {text}")));
     }
-    KvTemplate::named(&args.workload, &settings)
-        .map_err(|errors| Failure::usage(errors.to_string()))
+    let template = match file {
+        Some(spec) => KvTemplate::of(spec, &settings),
+        None => KvTemplate::named(&args.workload, &settings),
+    };
+    template.map_err(|errors| Failure::usage(errors.to_string()))
 }
 
 /// Where results go, if anywhere; `on` says what they are measured on, besides its drive.

@@ -39,12 +39,20 @@ impl Fields {
 
     /// A line for each, the values in one column.
     pub(super) fn to_text(&self) -> String {
+        self.to_text_with(|_, _| String::new())
+    }
+
+    /// The same, with what `more` says of a field below its line.
+    pub(super) fn to_text_with(&self, more: impl Fn(&str, &Shown) -> String) -> String {
         let widest = self.rows.iter().map(|(name, _)| name.len()).max();
         let width = widest.unwrap_or(0).max(9);
-        let lines = self.rows.iter().map(|(name, value)| match value {
-            Shown::Number(value) => format!("{name:<width$} : {value}\n"),
-            Shown::Hex(value) => format!("{name:<width$} : {value:#x}\n"),
-            Shown::Text(value) => format!("{name:<width$} : {value}\n"),
+        let lines = self.rows.iter().map(|(name, value)| {
+            let line = match value {
+                Shown::Number(value) => format!("{name:<width$} : {value}\n"),
+                Shown::Hex(value) => format!("{name:<width$} : {value:#x}\n"),
+                Shown::Text(value) => format!("{name:<width$} : {value}\n"),
+            };
+            line + &more(name, value)
         });
         lines.collect()
     }

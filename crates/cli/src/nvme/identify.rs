@@ -7,9 +7,17 @@ use zonelab_lab::table::{Cell, Column, Table};
 use zonelab_nvme::identify::{CommandSet, Version};
 
 use super::fields::{Fields, pretty};
-use super::{Session, failure};
+use super::{Session, failure, human};
 use crate::console;
 use crate::exit::Failure;
+
+/// Options of `nvme id-ns`.
+#[derive(clap::Args)]
+pub(super) struct NamespaceArgs {
+    /// Say what the bits of a field mean
+    #[arg(long, short = 'H')]
+    human_readable: bool,
+}
 
 /// One line for each namespace.
 pub(super) fn list(session: &Session) -> Result<String, Failure> {
@@ -160,7 +168,7 @@ pub(super) fn controller(session: &Session) -> String {
 }
 
 /// The namespace structure, in the order of the specification.
-pub(super) fn namespace(session: &Session) -> Result<String, Failure> {
+pub(super) fn namespace(session: &Session, args: &NamespaceArgs) -> Result<String, Failure> {
     let namespace = session.namespace()?;
     let id = &namespace.nvm;
     let mut fields = Fields::default();
@@ -212,10 +220,14 @@ pub(super) fn namespace(session: &Session) -> Result<String, Failure> {
         }
         return Ok(pretty(&value));
     }
-    let mut text = fields.render(
-        false,
-        &format!("NVME Identify Namespace {}", session.nsid()?),
-    );
+    let title = format!("NVME Identify Namespace {}", session.nsid()?);
+    if args.human_readable {
+        return Ok(format!(
+            "{title}:\n{}",
+            human::namespace(&fields, namespace)
+        ));
+    }
+    let mut text = fields.render(false, &title);
     for (index, format) in formats(namespace) {
         let in_use = match index == usize::from(namespace.format_index()) {
             true => " (in use)",
@@ -232,7 +244,7 @@ pub(super) fn namespace(session: &Session) -> Result<String, Failure> {
 }
 
 /// The formats that the namespace can have, with their indices.
-fn formats(
+pub(super) fn formats(
     namespace: &Namespace,
 ) -> impl Iterator<Item = (usize, &zonelab_nvme::identify::LbaFormat)> {
     let count = usize::from(namespace.nvm.nlbaf_z) + 1 + usize::from(namespace.nvm.nulbaf);

@@ -12,7 +12,8 @@ use zonelab_driver::{Controller as _, IoQueue as _};
 use zonelab_nvme::command::{Flush, Read, Write};
 
 use super::fields::{dump, pretty};
-use super::{Session, failure, number, number32, out_of_range, refused};
+use super::length::LengthArgs;
+use super::{ALL_NAMESPACES, Session, failure, number, number32, out_of_range, refused};
 use crate::exit::Failure;
 use crate::files::open_ordinary;
 
@@ -27,13 +28,15 @@ pub(super) struct ReadArgs {
     start_block: u64,
     /// Number of blocks: 1 is one block (nvme-cli counts from zero). More than the drive moves
     /// with one command are read in parts
-    #[arg(long, value_parser = number32, default_value = "1")]
-    blocks: u32,
+    #[arg(long, value_parser = number32, conflicts_with_all = ["block_count", "data_size"])]
+    blocks: Option<u32>,
+    #[command(flatten)]
+    length: LengthArgs,
     /// Write the data to this file rather than show it
     #[arg(long, value_name = "FILE")]
     data: Option<String>,
     /// Read from the media (FUA)
-    #[arg(long)]
+    #[arg(long, short = 'f')]
     force_unit_access: bool,
 }
 
@@ -45,15 +48,18 @@ pub(super) struct WriteArgs {
     start_block: u64,
     /// The data: whole blocks; - is standard input. More than the drive moves with one command
     /// are written in parts, one after the other
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "-")]
     data: String,
+    #[command(flatten)]
+    length: LengthArgs,
     /// Write through to the media (FUA)
-    #[arg(long)]
+    #[arg(long, short = 'f')]
     force_unit_access: bool,
 }
 
 pub(super) fn read(session: &mut Session, args: &ReadArgs) -> Result<String, Failure> {
-    let (slba, blocks) = (args.start_block, args.blocks);
+    let counted = args.length.blocks(lba_bytes(session)?)?;
+    let (slba, blocks) = (args.start_block, args.blocks.or(counted).unwrap_or(1));
     let bytes = u64::from(blocks) * u64::from(lba_bytes(session)?);
     check_amount(&format!("{blocks} blocks"), bytes)?;
     let buf = Buf::zeroed(bytes as usize);
@@ -85,7 +91,7 @@ pub(super) fn read(session: &mut Session, args: &ReadArgs) -> Result<String, Fai
 
 pub(super) fn write(session: &mut Session, args: &WriteArgs) -> Result<String, Failure> {
     let slba = args.start_block;
-    let (data, blocks) = blocks_up_to(session, &args.data, MOST_BYTES)?;
+    let (data, blocks) = blocks_up_to(session, &args.data, &args.length, MOST_BYTES)?;
     let bytes = data.len() as u64;
     if bytes <= u64::from(session.controller.info().max_transfer_bytes) || args.force_unit_access {
         check_transfer(session, bytes)?;
@@ -104,7 +110,10 @@ pub(super) fn write(session: &mut Session, args: &WriteArgs) -> Result<String, F
 }
 
 pub(super) fn flush(session: &mut Session) -> Result<String, Failure> {
-    let nsid = session.namespace()?.nsid;
+    let nsid = match session.stated {
+        Some(ALL_NAMESPACES) => ALL_NAMESPACES,
+        _ => session.nsid()?,
+    };
     session.io("Flush", Flush { nsid }.to_entry(), Transfer::None)?;
     Ok(match session.json {
         true => pretty(&json!({ "flush": "success" })),
@@ -159,13 +168,17 @@ pub(super) fn report(session: &Session, what: &str, slba: u64, blocks: u32) -> S
 }
 
 /// A file of whole blocks of the namespace for one command, and how many they are.
-pub(super) fn blocks_of(session: &Session, path: &str) -> Result<(Buf, u32), Failure> {
+pub(super) fn blocks_of(
+    session: &Session,
+    path: &str,
+    length: &LengthArgs,
+) -> Result<(Buf, u32), Failure> {
     let most = u64::from(session.controller.info().max_transfer_bytes);
-    blocks_up_to(session, path, most.min(MOST_BYTES))
+    blocks_up_to(session, path, length, most.min(MOST_BYTES))
 }
 
-fn blocks_up_to(session: &Session, path: &str, most: u64) -> Result<(Buf, u32), Failure> {
-    let lba_bytes = lba_bytes(session)? as usize;
+/// What is in a file, of `most` bytes or one more.
+pub(super) fn bytes_of(path: &str, most: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let limit = most.saturating_add(1);
     let taken = match path {
@@ -180,21 +193,46 @@ fn blocks_up_to(session: &Session, path: &str, most: u64) -> Result<(Buf, u32), 
             "{path}: there is no data in it"
         )));
     }
-    check_amount(path, bytes.len() as u64)?;
-    if most < MOST_BYTES {
-        check_transfer(session, bytes.len() as u64)?;
+    Ok(bytes)
+}
+
+/// As many blocks as the length says, with zeroes behind the end of the file, or else those
+/// of the whole file.
+fn blocks_up_to(
+    session: &Session,
+    path: &str,
+    length: &LengthArgs,
+    most: u64,
+) -> Result<(Buf, u32), Failure> {
+    let lba_bytes = lba_bytes(session)?;
+    let wanted = length.blocks(lba_bytes)?;
+    let wanted = wanted.map(|blocks| u64::from(blocks) * u64::from(lba_bytes));
+    let check = |bytes: u64| {
+        check_amount(path, bytes)?;
+        match most < MOST_BYTES {
+            true => check_transfer(session, bytes),
+            false => Ok(()),
+        }
+    };
+    wanted.map_or(Ok(()), check)?;
+    let mut bytes = bytes_of(path, most)?;
+    if let Some(wanted) = wanted {
+        // Fits: it is at most what this program takes.
+        bytes.resize(wanted as usize, 0);
     }
-    if !bytes.len().is_multiple_of(lba_bytes) {
+    check(bytes.len() as u64)?;
+    if !bytes.len().is_multiple_of(lba_bytes as usize) {
         return Err(Failure::input(anyhow::anyhow!(
-            "{path}: {} bytes are not a whole number of blocks of {lba_bytes} bytes",
+            "{path}: {} bytes are not a whole number of blocks of {lba_bytes} bytes; with \
+             --data-size, zeroes fill the last one",
             bytes.len()
         )));
     }
-    let blocks = (bytes.len() / lba_bytes) as u32;
+    let blocks = (bytes.len() / lba_bytes as usize) as u32;
     Ok((Buf::from(bytes), blocks))
 }
 
-fn lba_bytes(session: &Session) -> Result<u32, Failure> {
+pub(super) fn lba_bytes(session: &Session) -> Result<u32, Failure> {
     session.namespace()?.lba_bytes().map_err(failure)
 }
 

@@ -4,16 +4,20 @@ use std::fs::File;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use zonelab_device::Buf;
 use zonelab_driver::Controller as _;
+use zonelab_driver::tcp::Transfer;
+use zonelab_nvme::command::GetLogPage;
+use zonelab_nvme::identify::CommandSet;
 use zonelab_nvme::log::{ErrorEntry, LogPageId, SmartLog};
 use zonelab_nvme::zerocopy::FromBytes;
 
 use super::fields::{Fields, dump, pretty};
-use super::{Session, failure, number, number8, number32, refused, status_name};
+use super::{
+    ALL_NAMESPACES, Session, failure, number, number8, number16, number32, out_of_range, refused,
+    status_name,
+};
 use crate::exit::Failure;
-
-/// All namespaces, or none in particular.
-const ALL: u32 = u32::MAX;
 
 /// Options of `nvme get-log`.
 #[derive(clap::Args)]
@@ -27,6 +31,18 @@ pub(super) struct GetArgs {
     /// Start at this byte: a multiple of 4
     #[arg(long, short = 'L', value_parser = number, default_value = "0")]
     lpo: u64,
+    /// Log specific parameter (LSP)
+    #[arg(long, short = 's', value_parser = number8, default_value = "0", hide_default_value = true)]
+    lsp: u8,
+    /// Log specific identifier (LSI), such as an endurance group
+    #[arg(long, short = 'S', value_parser = number16, default_value = "0", hide_default_value = true)]
+    lsi: u16,
+    /// Command set (CSI): 0 NVM, 2 zoned
+    #[arg(long, short = 'y', value_parser = number8, default_value = "0", hide_default_value = true)]
+    csi: u8,
+    /// Keep the event and what the page lists (RAE)
+    #[arg(long, short = 'r')]
+    rae: bool,
     /// Write the page to this file rather than show it
     #[arg(long, value_name = "FILE")]
     data: Option<String>,
@@ -49,10 +65,19 @@ pub(super) fn get(session: &mut Session, args: &GetArgs) -> Result<String, Failu
         )));
     }
     let lid = LogPageId(args.log_id);
-    let page = session
-        .controller
-        .log_page(ALL, lid, args.lpo, len as usize);
-    let page = page.map_err(failure)?;
+    let get = GetLogPage {
+        lpo: args.lpo,
+        lsp: args.lsp,
+        lsi: args.lsi,
+        rae: args.rae,
+        csi: CommandSet(args.csi),
+        ..GetLogPage::new(
+            session.stated.unwrap_or(ALL_NAMESPACES),
+            lid,
+            u64::from(len) / 4,
+        )
+    };
+    let page = page(session, &get)?;
     if let Some(path) = &args.data {
         File::create(path)
             .and_then(|mut file| file.write_all(&page))
@@ -65,10 +90,22 @@ pub(super) fn get(session: &mut Session, args: &GetArgs) -> Result<String, Failu
     })
 }
 
+/// A part of a log page.
+pub(super) fn page(session: &mut Session, get: &GetLogPage) -> Result<Buf, Failure> {
+    let (what, bytes) = ("Get Log Page", get.numd as usize * 4);
+    let entry = get.to_entry().map_err(out_of_range)?;
+    let transfer = Transfer::ToHost(Buf::zeroed(bytes));
+    let reply = session.controller.admin(what, entry, transfer);
+    let reply = reply.and_then(|reply| reply.ok(what)).map_err(failure)?;
+    let data = reply.data.filter(|data| data.len() == bytes);
+    data.ok_or_else(|| refused("the page is too short".to_owned()))
+}
+
 pub(super) fn smart(session: &mut Session) -> Result<String, Failure> {
-    let page = session
-        .controller
-        .log_page(ALL, LogPageId::SMART, 0, size_of::<SmartLog>());
+    let page =
+        session
+            .controller
+            .log_page(ALL_NAMESPACES, LogPageId::SMART, 0, size_of::<SmartLog>());
     let page = page.map_err(failure)?;
     let log = SmartLog::read_from_bytes(&page);
     let log = log.map_err(|_| refused("the page is too short".to_owned()))?;
@@ -112,7 +149,7 @@ pub(super) fn errors(session: &mut Session, args: &ErrorArgs) -> Result<String, 
     let bytes = count * size_of::<ErrorEntry>();
     let page = session
         .controller
-        .log_page(ALL, LogPageId::ERROR_INFORMATION, 0, bytes);
+        .log_page(ALL_NAMESPACES, LogPageId::ERROR_INFORMATION, 0, bytes);
     let page = page.map_err(failure)?;
     let entries = page
         .chunks_exact(size_of::<ErrorEntry>())

@@ -10,6 +10,7 @@ use zonelab_nvme::command::{
 use zonelab_nvme::zerocopy::IntoBytes;
 
 use super::fields::pretty;
+use super::length::LengthArgs;
 use super::{Session, io, number, number32, out_of_range};
 use crate::exit::Failure;
 
@@ -23,11 +24,20 @@ pub(super) struct BlockArgs {
     #[arg(long, short = 's', value_parser = number, default_value = "0")]
     start_block: u64,
     /// Number of blocks: 1 is one block (nvme-cli counts from zero)
-    #[arg(long, value_parser = number32, default_value = "1")]
-    blocks: u32,
+    #[arg(long, value_parser = number32, conflicts_with_all = ["block_count", "data_size"])]
+    blocks: Option<u32>,
+    #[command(flatten)]
+    length: LengthArgs,
     /// From or to the media (FUA)
-    #[arg(long)]
+    #[arg(long, short = 'f')]
     force_unit_access: bool,
+}
+
+impl BlockArgs {
+    fn blocks(&self, session: &Session) -> Result<u32, Failure> {
+        let counted = self.length.blocks(io::lba_bytes(session)?)?;
+        Ok(self.blocks.or(counted).unwrap_or(1))
+    }
 }
 
 /// Options of `nvme write-zeroes`.
@@ -47,8 +57,10 @@ pub(super) struct CompareArgs {
     #[arg(long, short = 's', value_parser = number, default_value = "0")]
     start_block: u64,
     /// What the blocks should hold: whole blocks; - is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "-")]
     data: String,
+    #[command(flatten)]
+    length: LengthArgs,
 }
 
 /// Ranges of blocks.
@@ -107,34 +119,30 @@ impl RangeArgs {
 }
 
 pub(super) fn write_zeroes(session: &mut Session, args: &ZeroesArgs) -> Result<String, Failure> {
-    let ZeroesArgs { blocks, deac } = args;
+    let (slba, blocks) = (args.blocks.start_block, args.blocks.blocks(session)?);
     let entry = WriteZeroes {
-        fua: blocks.force_unit_access,
-        deac: *deac,
-        ..WriteZeroes::new(session.nsid()?, blocks.start_block, blocks.blocks)
+        fua: args.blocks.force_unit_access,
+        deac: args.deac,
+        ..WriteZeroes::new(session.nsid()?, slba, blocks)
     };
     let entry = entry.to_entry().map_err(out_of_range)?;
     session.io("Write Zeroes", entry, Transfer::None)?;
-    Ok(io::report(
-        session,
-        "write-zeroes",
-        blocks.start_block,
-        blocks.blocks,
-    ))
+    Ok(io::report(session, "write-zeroes", slba, blocks))
 }
 
 pub(super) fn verify(session: &mut Session, args: &BlockArgs) -> Result<String, Failure> {
+    let blocks = args.blocks(session)?;
     let entry = Verify {
         fua: args.force_unit_access,
-        ..Verify::new(session.nsid()?, args.start_block, args.blocks)
+        ..Verify::new(session.nsid()?, args.start_block, blocks)
     };
     let entry = entry.to_entry().map_err(out_of_range)?;
     session.io("Verify", entry, Transfer::None)?;
-    Ok(io::report(session, "verify", args.start_block, args.blocks))
+    Ok(io::report(session, "verify", args.start_block, blocks))
 }
 
 pub(super) fn compare(session: &mut Session, args: &CompareArgs) -> Result<String, Failure> {
-    let (data, blocks) = io::blocks_of(session, &args.data)?;
+    let (data, blocks) = io::blocks_of(session, &args.data, &args.length)?;
     let entry = Compare::new(session.nsid()?, args.start_block, blocks);
     let entry = entry.to_entry().map_err(out_of_range)?;
     session.io("Compare", entry, Transfer::ToController(data))?;

@@ -2,16 +2,20 @@
 
 mod bind;
 mod discover;
+mod fdp;
 mod feature;
 pub(crate) mod fields;
 mod gen_key;
+mod human;
 mod identify;
 mod io;
+mod length;
 mod lists;
 mod log;
 mod media;
 mod raw;
 mod reservations;
+mod zone_report;
 mod zones;
 
 use zonelab_device::{NamespaceId, NoNamespace};
@@ -50,8 +54,8 @@ struct DeviceArgs {
     #[arg(long, short = 'd', value_name = "URL", global = true)]
     device: Option<String>,
     /// Namespace, instead of the one in the URL; one of the two has to name it if the drive
-    /// has several
-    #[arg(long, short = 'n', value_name = "NSID", global = true)]
+    /// has several. 0xffffffff is all of them, for flush, get-log and passthrough
+    #[arg(long, short = 'n', value_name = "NSID", global = true, value_parser = number32)]
     namespace_id: Option<u32>,
     #[command(flatten)]
     host: HostArgs,
@@ -91,10 +95,13 @@ enum Command {
     /// Identify Controller
     IdCtrl,
     /// Identify Namespace
-    IdNs,
+    IdNs(identify::NamespaceArgs),
     /// Zones: what zoned namespaces have besides
     #[command(subcommand)]
     Zns(zones::Command),
+    /// Flexible data placement: reclaim units, their handles and events
+    #[command(subcommand)]
+    Fdp(fdp::Command),
     /// Read blocks
     Read(io::ReadArgs),
     /// Write blocks
@@ -141,6 +148,17 @@ enum Command {
     GenDhchapKey(gen_key::Args),
 }
 
+impl Command {
+    /// Whether an identifier can be meant that is of no single namespace.
+    fn takes_namespace(&self, nsid: u32) -> bool {
+        match self {
+            Self::IoPassthru(_) | Self::AdminPassthru(_) => true,
+            Self::Flush | Self::GetLog(_) | Self::SmartLog | Self::ErrorLog(_) => nsid != 0,
+            _ => (1..ALL_NAMESPACES).contains(&nsid),
+        }
+    }
+}
+
 /// Does what the command line says.
 ///
 /// # Errors
@@ -157,6 +175,15 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
         console::print(&text)?;
         return Ok(Exit::Done);
     }
+    if let Some(nsid) = device.namespace_id
+        && !args.command.takes_namespace(nsid)
+    {
+        let message = format!(
+            "--namespace-id {nsid} is none: 1 to 4294967294 is valid, and 0xffffffff (all) for \
+             flush, get-log, io-passthru and admin-passthru"
+        );
+        return Err(Failure::usage(message));
+    }
     let mut session = Session::connect(device)?;
     let text = match &args.command {
         Command::Discover => discover::discover(&mut session),
@@ -164,8 +191,9 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
         Command::ListNs(args) => lists::namespaces(&mut session, args),
         Command::ListSubsys => Ok(lists::subsystems(&session)),
         Command::IdCtrl => Ok(identify::controller(&session)),
-        Command::IdNs => identify::namespace(&session),
+        Command::IdNs(args) => identify::namespace(&session, args),
         Command::Zns(command) => zones::zones(&mut session, command),
+        Command::Fdp(command) => fdp::fdp(&mut session, command),
         Command::Read(args) => io::read(&mut session, args),
         Command::Write(args) => io::write(&mut session, args),
         Command::WriteZeroes(args) => media::write_zeroes(&mut session, args),
@@ -194,6 +222,9 @@ pub(crate) fn nvme(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The namespace identifier of all namespaces.
+const ALL_NAMESPACES: u32 = u32::MAX;
+
 /// A drive that is connected, and how to speak of it.
 struct Session {
     controller: AnyController,
@@ -201,6 +232,8 @@ struct Session {
     address: Address,
     /// The namespace that the command line names.
     named: Option<NamespaceId>,
+    /// The namespace of `--namespace-id`, which may be all of them.
+    stated: Option<u32>,
     json: bool,
 }
 
@@ -213,18 +246,14 @@ impl Session {
                     .to_owned(),
             ));
         };
-        let address = Address::parse(url).map_err(|e| Failure::usage(e.to_string()))?;
-        if let Some(nsid) = args.namespace_id
-            && (nsid == 0 || nsid == u32::MAX)
-        {
-            let message = format!("--namespace-id {nsid} is none: 1 to 4294967294 is valid");
-            return Err(Failure::usage(message));
-        }
+        let address = Address::parse(url);
+        let address = address.map_err(|e| Failure::usage(explained(url, &e.to_string())))?;
         let options = args.host.options(address.clone())?;
         let controller = AnyController::connect(options).map_err(failure)?;
         let named = args.namespace_id.map(NamespaceId);
         Ok(Self {
             named: named.or(controller.named()),
+            stated: args.namespace_id,
             controller,
             queue: None,
             address,
@@ -280,6 +309,17 @@ impl Session {
     }
 }
 
+/// Why `--device` is refused, with what scripts for nvme-cli mean by the short form of it.
+fn explained(device: &str, why: &str) -> String {
+    match device.contains(':') {
+        true => why.to_owned(),
+        false => format!("{why}. -d is --device here: {SHORT_DATA}"),
+    }
+}
+
+/// What nvme-cli has `-d` for.
+pub(crate) const SHORT_DATA: &str = "write --descs or --data for what is -d of nvme-cli";
+
 /// The exit code that goes with an error of a drive.
 pub(crate) fn failure(error: DriverError) -> Failure {
     let exit = match error.is_unreachable() || error.is_of_machine() {
@@ -317,6 +357,12 @@ pub(crate) fn number(text: &str) -> Result<u64, String> {
 pub(crate) fn number32(text: &str) -> Result<u32, String> {
     let wide = number(text)?;
     u32::try_from(wide).map_err(|_| "at most 0xffffffff".to_owned())
+}
+
+/// The same of 16 bits.
+fn number16(text: &str) -> Result<u16, String> {
+    let wide = number(text)?;
+    u16::try_from(wide).map_err(|_| "at most 0xffff".to_owned())
 }
 
 /// The same of 8 bits.

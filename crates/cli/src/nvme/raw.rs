@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 
 use serde_json::json;
-use zonelab_device::Buf;
+use zonelab_device::{Buf, NamespaceId};
 use zonelab_driver::tcp::Transfer;
 use zonelab_driver::{Controller as _, Reply};
 use zonelab_nvme::queue::{IoOpcode, SubmissionEntry};
@@ -57,10 +57,10 @@ const FROM_DRIVE: u8 = 0b10;
 impl Args {
     fn entry(&self, session: &Session) -> Result<SubmissionEntry, Failure> {
         // Whoever names one means it, whether or not it is there.
-        let nsid = match (self.no_namespace, session.named) {
-            (true, _) => 0,
-            (false, Some(nsid)) => nsid.0,
-            (false, None) => session.nsid()?,
+        let nsid = match (self.no_namespace, session.stated, session.named) {
+            (true, _, _) => 0,
+            (false, Some(nsid), _) | (false, None, Some(NamespaceId(nsid))) => nsid,
+            (false, None, None) => session.nsid()?,
         };
         Ok(SubmissionEntry {
             cdw2: self.cdw2.into(),

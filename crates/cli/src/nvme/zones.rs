@@ -5,21 +5,16 @@ use zonelab_device::Buf;
 use zonelab_driver::Controller as _;
 use zonelab_driver::Namespace;
 use zonelab_driver::tcp::Transfer;
-use zonelab_lab::device::{state_name, zone_count_line, zone_line, zone_type_name};
-use zonelab_nvme::command::{ZoneAppend, ZoneManagementReceive, ZoneManagementSend};
+use zonelab_nvme::command::{ZoneAppend, ZoneManagementSend};
 use zonelab_nvme::identify::IdentifyNamespaceZns;
 use zonelab_nvme::log::LogPageId;
 use zonelab_nvme::zerocopy::FromBytes;
-use zonelab_nvme::zns::{
-    ChangedZoneList, ReportFilter, ReportHeader, ZoneDescriptor, ZoneSendAction,
-};
+use zonelab_nvme::zns::{ChangedZoneList, ZoneSendAction};
 
 use super::fields::{Fields, pretty};
-use super::{Session, failure, io, number, out_of_range, refused};
+use super::length::LengthArgs;
+use super::{Session, failure, io, number, number8, number32, out_of_range, refused, zone_report};
 use crate::exit::Failure;
-
-/// Bytes of one zone report at most: longer ones come in pieces.
-const REPORT_BYTES: u32 = 64 << 10;
 
 /// `nvme zns`.
 #[derive(clap::Subcommand)]
@@ -29,7 +24,7 @@ pub(super) enum Command {
     /// Identify Namespace of the zoned command set
     IdNs,
     /// The zones with state and write pointer
-    ReportZones(ReportArgs),
+    ReportZones(zone_report::ReportArgs),
     /// Open a zone explicitly
     OpenZone(OpenArgs),
     /// Close a zone
@@ -42,6 +37,12 @@ pub(super) enum Command {
     OfflineZone(ZoneArgs),
     /// Write at the write pointer of a zone, wherever that is
     ZoneAppend(AppendArgs),
+    /// Give a zone its descriptor extension, which closes it
+    SetZoneDesc(DescriptorArgs),
+    /// Send any zone management action
+    ZoneMgmtSend(SendArgs),
+    /// Receive what any zone management action returns
+    ZoneMgmtRecv(zone_report::ReceiveArgs),
     /// Commit blocks of a zone's random write area
     ZrwaFlushZone(FlushArgs),
     /// The zones that the drive changed by itself since this was last read
@@ -54,7 +55,7 @@ pub(super) struct ZoneArgs {
     #[command(flatten)]
     zone: ZonePlace,
     /// All zones in a state that the action selects
-    #[arg(long, short = 'a', conflicts_with_all = ["start_lba", "zone"])]
+    #[arg(long, short = 'a', alias = "select-all", conflicts_with_all = ["start_lba", "zone"])]
     all: bool,
 }
 
@@ -64,8 +65,41 @@ pub(super) struct OpenArgs {
     #[command(flatten)]
     which: ZoneArgs,
     /// With a random write area (ZRWA)
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, short = 'r', conflicts_with = "all")]
     zrwaa: bool,
+}
+
+/// Options of `nvme zns set-zone-desc`.
+#[derive(clap::Args)]
+pub(super) struct DescriptorArgs {
+    #[command(flatten)]
+    zone: ZonePlace,
+    /// With a random write area (ZRWA)
+    #[arg(long, short = 'r')]
+    zrwaa: bool,
+    /// The extension, behind which there are zeroes; - is standard input
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    data: String,
+}
+
+/// Options of `nvme zns zone-mgmt-send`.
+#[derive(clap::Args)]
+pub(super) struct SendArgs {
+    #[command(flatten)]
+    which: ZoneArgs,
+    /// Zone send action: 1 close, 2 finish, 3 open, 4 reset, 5 offline, 0x10 set the descriptor
+    /// extension, 0x11 flush the random write area
+    #[arg(long, short = 'z', value_parser = number8)]
+    zsa: u8,
+    /// Action specific option, as that a zone gets a random write area
+    #[arg(long)]
+    zsaso: bool,
+    /// Bytes of the data that go to the drive [default: all]
+    #[arg(long, short = 'l', value_parser = number32, requires = "data")]
+    data_len: Option<u32>,
+    /// The data that goes to the drive; - is standard input
+    #[arg(long, value_name = "FILE")]
+    data: Option<String>,
 }
 
 /// Options of `nvme zns zrwa-flush-zone`.
@@ -78,54 +112,13 @@ pub(super) struct FlushArgs {
 
 /// A zone by address or by number.
 #[derive(clap::Args)]
-struct ZonePlace {
+pub(super) struct ZonePlace {
     /// First block of the zone
-    #[arg(long, short = 's', value_parser = number)]
+    #[arg(long, short = 's', alias = "zslba", value_parser = number)]
     start_lba: Option<u64>,
     /// Number of the zone; the first is 0
     #[arg(long, value_parser = number, conflicts_with = "start_lba")]
     zone: Option<u64>,
-}
-
-/// Options of `nvme zns report-zones`.
-#[derive(clap::Args)]
-pub(super) struct ReportArgs {
-    #[command(flatten)]
-    from: ZonePlace,
-    /// Zones in the report at most
-    #[arg(long, value_parser = number)]
-    descs: Option<u64>,
-    /// Only zones in this state
-    #[arg(long, value_enum, default_value = "all")]
-    state: StateFilter,
-}
-
-/// Zone states to select.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum StateFilter {
-    All,
-    Empty,
-    ImplicitlyOpened,
-    ExplicitlyOpened,
-    Closed,
-    Full,
-    ReadOnly,
-    Offline,
-}
-
-impl StateFilter {
-    fn filter(self) -> ReportFilter {
-        match self {
-            Self::All => ReportFilter::ALL,
-            Self::Empty => ReportFilter::EMPTY,
-            Self::ImplicitlyOpened => ReportFilter::IMPLICITLY_OPENED,
-            Self::ExplicitlyOpened => ReportFilter::EXPLICITLY_OPENED,
-            Self::Closed => ReportFilter::CLOSED,
-            Self::Full => ReportFilter::FULL,
-            Self::ReadOnly => ReportFilter::READ_ONLY,
-            Self::Offline => ReportFilter::OFFLINE,
-        }
-    }
 }
 
 /// Options of `nvme zns zone-append`.
@@ -134,8 +127,10 @@ pub(super) struct AppendArgs {
     #[command(flatten)]
     zone: ZonePlace,
     /// The data: whole blocks; - is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "-")]
     data: String,
+    #[command(flatten)]
+    length: LengthArgs,
 }
 
 pub(super) fn zones(session: &mut Session, command: &Command) -> Result<String, Failure> {
@@ -143,7 +138,7 @@ pub(super) fn zones(session: &mut Session, command: &Command) -> Result<String, 
     match command {
         Command::IdCtrl => controller(session),
         Command::IdNs => namespace(session),
-        Command::ReportZones(args) => report(session, args),
+        Command::ReportZones(args) => zone_report::report(session, args),
         Command::OpenZone(args) => {
             let (action, name) = (ZoneSendAction::OPEN, "zns-open-zone");
             send_with(session, &args.which, action, name, args.zrwaa)
@@ -155,13 +150,16 @@ pub(super) fn zones(session: &mut Session, command: &Command) -> Result<String, 
             send(session, args, ZoneSendAction::OFFLINE, "zns-offline-zone")
         }
         Command::ZoneAppend(args) => append(session, args),
+        Command::SetZoneDesc(args) => set_descriptor(session, args),
+        Command::ZoneMgmtSend(args) => any(session, args),
+        Command::ZoneMgmtRecv(args) => zone_report::any(session, args),
         Command::ZrwaFlushZone(args) => flush(session, args),
         Command::ChangedZoneList => changed(session),
     }
 }
 
 /// The namespace with its zoned structure.
-fn zoned(session: &Session) -> Result<(&Namespace, &IdentifyNamespaceZns), Failure> {
+pub(super) fn zoned(session: &Session) -> Result<(&Namespace, &IdentifyNamespaceZns), Failure> {
     let namespace = session.namespace()?;
     let zns = namespace.zns.as_ref();
     let message = || refused(format!("namespace {} is not zoned", namespace.nsid));
@@ -223,7 +221,7 @@ fn namespace(session: &Session) -> Result<String, Failure> {
 }
 
 /// The first block of the zone that the command line names.
-fn start_of(session: &Session, place: &ZonePlace) -> Result<Option<u64>, Failure> {
+pub(super) fn start_of(session: &Session, place: &ZonePlace) -> Result<Option<u64>, Failure> {
     let Some(zone) = place.zone else {
         return Ok(place.start_lba);
     };
@@ -242,6 +240,16 @@ fn send(
     send_with(session, args, action, name, false)
 }
 
+/// The first block of the zone that must be named, or whatever it is of all of them.
+fn slba_of(session: &Session, args: &ZoneArgs) -> Result<u64, Failure> {
+    let start = start_of(session, &args.zone)?;
+    let missing = || Failure::usage("which zone? Give --start-lba, --zone or --all".to_owned());
+    match args.all {
+        true => Ok(0),
+        false => start.ok_or_else(missing),
+    }
+}
+
 fn send_with(
     session: &mut Session,
     args: &ZoneArgs,
@@ -249,29 +257,92 @@ fn send_with(
     name: &'static str,
     zsaso: bool,
 ) -> Result<String, Failure> {
-    let start = start_of(session, &args.zone)?;
-    let missing = || Failure::usage("which zone? Give --start-lba, --zone or --all".to_owned());
-    let slba = match args.all {
-        true => 0,
-        false => start.ok_or_else(missing)?,
-    };
-    let entry = ZoneManagementSend {
+    let command = ZoneManagementSend {
         select_all: args.all,
         zsaso,
-        ..ZoneManagementSend::new(session.nsid()?, slba, action)
+        ..ZoneManagementSend::new(session.nsid()?, slba_of(session, args)?, action)
     };
-    session.io(name, entry.to_entry(), Transfer::None)?;
-    let (nsid, all) = (session.nsid()?, args.all);
+    carry_out(session, name, command, Transfer::None)
+}
+
+/// Sends a zone management command that must succeed, and says so.
+fn carry_out(
+    session: &mut Session,
+    name: &'static str,
+    command: ZoneManagementSend,
+    transfer: Transfer,
+) -> Result<String, Failure> {
+    session.io(name, command.to_entry(), transfer)?;
+    let (slba, all, nsid) = (command.slba, command.select_all, command.nsid);
     Ok(match session.json {
         true => pretty(&json!({ "command": name, "slba": slba, "all": all, "nsid": nsid })),
         false => {
             format!(
                 "{name}: Success, action:{:#x} zone:{slba:#x} all:{} nsid:{nsid}\n",
-                action.0,
+                command.zsa.0,
                 u8::from(all)
             )
         }
     })
+}
+
+fn set_descriptor(session: &mut Session, args: &DescriptorArgs) -> Result<String, Failure> {
+    let (namespace, _) = zoned(session)?;
+    let (nsid, bytes) = (namespace.nsid, namespace.zone_extension_bytes() as usize);
+    if bytes == 0 {
+        return Err(refused(format!(
+            "zones of namespace {nsid} have no descriptor extensions (ZDES)"
+        )));
+    }
+    let start = start_of(session, &args.zone)?;
+    let missing = || Failure::usage("which zone? Give --start-lba or --zone".to_owned());
+    let command = ZoneManagementSend {
+        zsaso: args.zrwaa,
+        ..ZoneManagementSend::new(
+            nsid,
+            start.ok_or_else(missing)?,
+            ZoneSendAction::SET_DESCRIPTOR_EXTENSION,
+        )
+    };
+    let mut data = io::bytes_of(&args.data, bytes as u64)?;
+    if data.len() > bytes {
+        return Err(Failure::input(anyhow::anyhow!(
+            "{}: a descriptor extension of this drive has {bytes} bytes at most",
+            args.data
+        )));
+    }
+    data.resize(bytes, 0);
+    let transfer = Transfer::ToController(Buf::from(data));
+    carry_out(session, "zns-set-zone-desc", command, transfer)
+}
+
+/// Any zone management action.
+fn any(session: &mut Session, args: &SendArgs) -> Result<String, Failure> {
+    let command = ZoneManagementSend {
+        select_all: args.which.all,
+        zsaso: args.zsaso,
+        ..ZoneManagementSend::new(
+            session.nsid()?,
+            slba_of(session, &args.which)?,
+            ZoneSendAction(args.zsa),
+        )
+    };
+    let transfer = match &args.data {
+        None => Transfer::None,
+        Some(path) => {
+            let most = session.controller.info().max_transfer_bytes;
+            let mut data = io::bytes_of(path, most.into())?;
+            let len = args.data_len.map_or(data.len(), |len| len as usize);
+            if len > most as usize {
+                return Err(Failure::usage(format!(
+                    "{len} bytes are more than the drive moves with one command: {most} (MDTS)"
+                )));
+            }
+            data.resize(len, 0);
+            Transfer::ToController(Buf::from(data))
+        }
+    };
+    carry_out(session, "zns-zone-mgmt-send", command, transfer)
 }
 
 fn flush(session: &mut Session, args: &FlushArgs) -> Result<String, Failure> {
@@ -321,7 +392,7 @@ fn append(session: &mut Session, args: &AppendArgs) -> Result<String, Failure> {
     let start = start_of(session, &args.zone)?;
     let missing = || Failure::usage("which zone? Give --start-lba or --zone".to_owned());
     let zslba = start.ok_or_else(missing)?;
-    let (data, blocks) = io::blocks_of(session, &args.data)?;
+    let (data, blocks) = io::blocks_of(session, &args.data, &args.length)?;
     let entry = ZoneAppend::new(session.nsid()?, zslba, blocks);
     let entry = entry.to_entry().map_err(out_of_range)?;
     let reply = session.io("Zone Append", entry, Transfer::ToController(data))?;
@@ -330,106 +401,4 @@ fn append(session: &mut Session, args: &AppendArgs) -> Result<String, Failure> {
         true => pretty(&json!({ "command": "zone-append", "lba": lba, "blocks": blocks })),
         false => format!("Success appended data to LBA {lba:#x}\n"),
     })
-}
-
-/// All zones that are asked for, report by report.
-fn report(session: &mut Session, args: &ReportArgs) -> Result<String, Failure> {
-    let (namespace, _) = zoned(session)?;
-    let zone_size = namespace.zone_size_lbas().unwrap_or(u64::MAX);
-    let end = namespace.nvm.nsze.get();
-    let mut slba = start_of(session, &args.from)?.unwrap_or(0);
-    let most = args.descs.unwrap_or(u64::MAX);
-    let mut zones: Vec<ZoneDescriptor> = Vec::new();
-    let bytes = session
-        .controller
-        .info()
-        .max_transfer_bytes
-        .min(REPORT_BYTES) as usize;
-    // The first report is made wherever it starts, so that the drive says what
-    // is wrong with the start.
-    loop {
-        let receive = ZoneManagementReceive {
-            filter: args.state.filter(),
-            partial: true,
-            ..ZoneManagementReceive::new(session.nsid()?, slba, bytes as u64 / 4)
-        };
-        let entry = receive.to_entry().map_err(out_of_range)?;
-        let transfer = Transfer::ToHost(Buf::zeroed(bytes));
-        let reply = session.io("Zone Management Receive", entry, transfer)?;
-        let found = descriptors(&reply.data.unwrap_or_else(|| Buf::zeroed(0)));
-        zones.extend(&found);
-        let next = found
-            .last()
-            .and_then(|zone| zone.zslba.get().checked_add(zone_size));
-        match next {
-            Some(next) if next > slba && next < end && (zones.len() as u64) < most => slba = next,
-            _ => break,
-        }
-    }
-    zones.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-    if session.json {
-        let list: Vec<Value> = zones.iter().map(as_json).collect();
-        return Ok(pretty(
-            &json!({ "nr_zones": zones.len(), "zone_list": list }),
-        ));
-    }
-    let lines = zones.iter().map(as_line);
-    Ok(zone_count_line(zones.len()) + "\n" + &lines.collect::<String>())
-}
-
-/// The descriptors of a partial report.
-fn descriptors(report: &[u8]) -> Vec<ZoneDescriptor> {
-    let Ok((header, mut rest)) = ReportHeader::read_from_prefix(report) else {
-        return Vec::new();
-    };
-    let mut zones = Vec::new();
-    while (zones.len() as u64) < header.nr_zones.get()
-        && let Ok((zone, later)) = ZoneDescriptor::read_from_prefix(rest)
-    {
-        zones.push(zone);
-        rest = later;
-    }
-    zones
-}
-
-fn as_line(zone: &ZoneDescriptor) -> String {
-    zone_line(zone) + "\n"
-}
-
-fn as_json(zone: &ZoneDescriptor) -> Value {
-    json!({
-        "slba": zone.zslba.get(), "wp": zone.wp.get(), "cap": zone.zcap.get(),
-        "state": state_name(zone.zs.zs()), "type": zone_type_name(zone.zt.zt()), "attrs": zone.za.bits(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use zonelab_nvme::zerocopy::IntoBytes;
-    use zonelab_nvme::zns::ZoneState;
-
-    #[test]
-    fn a_report_is_read_as_far_as_it_goes() {
-        let mut report = vec![0; 64];
-        report[0] = 3;
-        let mut zone = ZoneDescriptor::sequential(ZoneState::IMPLICITLY_OPENED);
-        zone.zslba = 0x8000.into();
-        zone.wp = 0x8010.into();
-        zone.zcap = 0x4000.into();
-        report.extend(zone.as_bytes());
-        // The count says three, the buffer has one and a half.
-        report.extend([0; 32]);
-        let zones = descriptors(&report);
-        assert_eq!(zones, [zone]);
-        let line = as_line(&zones[0]);
-        assert!(
-            line.starts_with("SLBA: 0x8000     WP: 0x8010     Cap: 0x4000"),
-            "{line}"
-        );
-        assert!(
-            line.contains("State: IMP_OPENED   Type: SEQWRITE_REQ"),
-            "{line}"
-        );
-    }
 }

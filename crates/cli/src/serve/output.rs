@@ -7,6 +7,7 @@ use zonelab_device::Nanos;
 use zonelab_lab::table::{Column, Table};
 use zonelab_live::layer::LayerState;
 use zonelab_ssd::config::DriveConfig;
+use zonelab_ssd::profile;
 use zonelab_target::controller::SubsystemSettings;
 use zonelab_target::server::{QueueLateness, ServerReport};
 
@@ -23,18 +24,10 @@ pub(super) fn announce(
     (address, tls, web): (SocketAddr, Option<SocketAddr>, Option<SocketAddr>),
 ) -> Result<(), Failure> {
     let authenticates = args.authentication.is_required();
-    if !address.ip().is_loopback() && !authenticates {
-        tell!(
-            "zonelab: {address} is no address of the loopback, and without --host-key there is no \
-             authentication: whoever reaches it may read and write the drive"
-        );
-    }
-    if let Some(web) = web.filter(|web| !web.ip().is_loopback()) {
-        tell!(
-            "zonelab: {web} is no address of the loopback: whoever reaches it sees what the \
-             drive does"
-        );
-    }
+    // What hosts see of a drive under a layer has no zones.
+    let refused = layer.is_none().then(|| profile::refused_by_linux(config));
+    let refused = refused.flatten();
+    warn(authenticates, (address, web), refused.as_deref());
     let web = web.map(|web| match web.ip().is_unspecified() {
         true => format!("http://localhost:{}/", web.port()),
         false => format!("http://{web}/"),
@@ -49,6 +42,7 @@ pub(super) fn announce(
             "web": web,
             "store": store.map(Summary::as_json),
             "ftl": layer.map(layer::as_json),
+            "refused_by_linux": refused,
         });
         return console::print(&format!("{line}\n"));
     }
@@ -84,6 +78,32 @@ pub(super) fn announce(
         config.name,
         fmt_size(block),
     ))
+}
+
+/// Says what may be a mistake.
+fn warn(
+    authenticates: bool,
+    (address, web): (SocketAddr, Option<SocketAddr>),
+    refused_by_linux: Option<&str>,
+) {
+    if !address.ip().is_loopback() && !authenticates {
+        tell!(
+            "zonelab: {address} is no address of the loopback, and without --host-key there is no \
+             authentication: whoever reaches it may read and write the drive"
+        );
+    }
+    if let Some(web) = web.filter(|web| !web.ip().is_loopback()) {
+        tell!(
+            "zonelab: {web} is no address of the loopback: whoever reaches it sees what the \
+             drive does"
+        );
+    }
+    if let Some(why) = refused_by_linux {
+        tell!(
+            "zonelab: Linux makes no block device of this drive, only /dev/ngXnY: {why}; \
+             --set zones.size=SIZE changes that"
+        );
+    }
 }
 
 /// Queues with responses later than `most`.

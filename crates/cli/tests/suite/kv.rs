@@ -55,6 +55,89 @@ fn a_workload_says_what_it_did_to_the_drive() {
     assert_eq!(scratch.kv(&args).stdout, output.stdout, "twice the same");
 }
 
+/// A count for each kind of operation, in the order of the test's table.
+#[test]
+fn workloads_of_db_bench_do_what_their_names_say() {
+    let scratch = Scratch::new("kv-db-bench");
+    for (workload, kind) in [
+        ("fillseq", "insert"),
+        ("fillsync", "update"),
+        ("updaterandom", "rmw"),
+        ("deleterandom", "delete"),
+        ("readrandom", "get"),
+        ("seekrandom", "scan"),
+    ] {
+        let mut args = vec![workload, "--operations", "2000"];
+        if workload != "fillseq" {
+            args.extend(["--records", "2000"]);
+        }
+        let output = scratch.kv(&[&args[..], &SMALL].concat());
+        assert!(output.status.success(), "{workload}: {}", stderr(&output));
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let kinds = result["kinds"].as_object().unwrap();
+        for (name, of) in kinds {
+            let expected = if name == kind { 2_000 } else { 0 };
+            assert_eq!(
+                of["count"].as_u64().unwrap_or(0),
+                expected,
+                "{workload}: {name}"
+            );
+        }
+        let synced = &result["configuration"]["store"]["wal_sync"];
+        assert_eq!(synced == "each_write", workload == "fillsync", "{synced}");
+    }
+    for (workload, why) in [("readreverse", "goes back"), ("readseq", "seekrandom")] {
+        let output = scratch.kv(&[&[workload], &SMALL[..]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_property_file_of_ycsb_is_a_workload() {
+    let scratch = Scratch::new("kv-ycsb");
+    let text = "recordcount=1000\noperationcount=4000\nreadproportion=0.5\n\
+                updateproportion=0\nreadmodifywriteproportion=0.25\nscanproportion=0.25\n\
+                requestdistribution=latest\nthreadcount=2\nfieldcount=2\nrocksdb.dir=/x\n";
+    scratch.write("workload.properties", text);
+    let output = scratch.kv(&[&["workload.properties"], &SMALL[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |kind: &str| result["kinds"][kind]["count"].as_u64();
+    assert_eq!(
+        ["get", "rmw", "scan"].map(count),
+        [Some(2000), Some(1000), Some(1000)]
+    );
+    let configuration = &result["configuration"];
+    assert_eq!(configuration["records"], 1000);
+    assert_eq!(configuration["values"]["fixed"], 200);
+    assert_eq!(configuration["clients"][0]["count"], 2);
+    // What the command line says comes last.
+    let short = [
+        "workload.properties",
+        "--operations",
+        "100",
+        "--clients",
+        "1",
+    ];
+    let output = scratch.kv(&[&short, &SMALL[..]].concat());
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["configuration"]["operations"], 100);
+    scratch.write(
+        "hot.properties",
+        &format!("{text}requestdistribution=hotspot\n"),
+    );
+    let output = scratch.kv(&[&["hot.properties"], &SMALL[..]].concat());
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(
+        said.contains("hot.properties: line 11: requestdistribution=hotspot"),
+        "{said}"
+    );
+    let output = scratch.kv(&[&["none.properties"], &SMALL[..]].concat());
+    assert_eq!(output.status.code(), Some(3));
+}
+
 #[test]
 fn a_drive_that_is_full_is_exit_code_5_with_what_is_scarce() {
     let scratch = Scratch::new("kv-full");

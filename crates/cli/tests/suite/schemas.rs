@@ -210,6 +210,10 @@ fn answers_of_a_served_drive_are_as_their_schemas_say() {
         ("nvme-zns-id-ns", &["zns", "id-ns"]),
         ("nvme-report-zones", &["zns", "report-zones"]),
         ("nvme-changed-zone-list", &["zns", "changed-zone-list"]),
+        (
+            "nvme-zone-mgmt-recv",
+            &["zns", "zone-mgmt-recv", "-l", "128"],
+        ),
         ("nvme-smart-log", &["smart-log"]),
         ("nvme-error-log", &["error-log"]),
         ("nvme-get-log", &["get-log", "-i", "2", "-l", "64"]),
@@ -263,6 +267,36 @@ fn answers_of_a_served_drive_are_as_their_schemas_say() {
 }
 
 #[test]
+fn placement_and_extensions_are_as_their_schemas_say() {
+    let set = "namespaces=[{kind=\"conventional\", zones=1024, spare_zones=64, \
+               reclaim_unit_handles=4}]";
+    let drive = Drive::start("small-zones", &["--set", set]);
+    drive.scratch.write("data", &"d".repeat(4096));
+    let write = ["write", "--data", "data"];
+    drive.nvme("nvme-blocks", &write);
+    for words in [
+        &["configs"][..],
+        &["usage"],
+        &["stats"],
+        &["status"],
+        &["update", "--pids", "0"],
+        &["events"],
+        &["events", "--host-events"],
+    ] {
+        drive.nvme("nvme-fdp", &[&["fdp"], words].concat());
+    }
+    let set = ["--set", "zones.descriptor_extension=64B"];
+    let drive = Drive::start("small-zones", &set);
+    drive.scratch.write("data", "of the host");
+    let set = ["zns", "set-zone-desc", "--zone", "0", "--data", "data"];
+    drive.nvme("nvme-zone", &set);
+    let open = ["zns", "zone-mgmt-send", "--zone", "0", "--zsa", "3"];
+    drive.nvme("nvme-zone", &open);
+    let report = ["zns", "report-zones", "--extended", "--descs", "2"];
+    drive.nvme("nvme-report-zones", &report);
+}
+
+#[test]
 fn a_random_write_area_is_flushed_as_its_schema_says() {
     let zrwa = [
         "--set",
@@ -284,6 +318,7 @@ fn lines_of_serve_are_as_their_schema_says() {
     for words in [
         &["--web", "127.0.0.1:0", "--store", "drive"][..],
         &["--ftl"],
+        &["--set", "zones.size=48MiB", "--set", "zones.capacity=32MiB"],
     ] {
         let scratch = Scratch::new("schemas-lines");
         let fixed = ["serve", "small-zones", "--listen", "127.0.0.1:0", "--json"];

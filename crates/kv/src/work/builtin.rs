@@ -2,6 +2,7 @@
 
 use super::choice::{Choice, KeyRanges};
 use super::{Clients, KeyOrder, Kind, Mix, Sizes, Spec};
+use crate::lsm::{Options, WalSync};
 
 /// Names of workloads, with what they do.
 pub const NAMES: &[(&str, &str)] = &[
@@ -10,12 +11,48 @@ pub const NAMES: &[(&str, &str)] = &[
         "inserts 50 %, updates 25 %, point queries 15 %, deletes 10 % (KVBench, workload II)",
     ),
     (
+        "fillseq",
+        "puts of keys in their order into an empty store (db_bench)",
+    ),
+    (
+        "filluniquerandom",
+        "puts of keys that are all different into an empty store, in random order (db_bench)",
+    ),
+    (
+        "fillsync",
+        "a thousandth of fillrandom, each put durable before it returns (db_bench)",
+    ),
+    (
         "fillrandom",
         "puts of random keys into an empty store (db_bench)",
     ),
     (
         "overwrite",
         "puts of random keys into a full store (db_bench)",
+    ),
+    (
+        "updaterandom",
+        "read-modify-writes of random keys in a full store (db_bench)",
+    ),
+    (
+        "deleterandom",
+        "deletes of random keys until the store is empty (db_bench)",
+    ),
+    (
+        "readrandom",
+        "gets of random keys of a full store (db_bench)",
+    ),
+    (
+        "readrandomwriterandom",
+        "gets 90 %, puts 10 % of random keys of a full store (db_bench)",
+    ),
+    (
+        "seekrandom",
+        "range queries of one entry from random keys of a full store (db_bench)",
+    ),
+    (
+        "seekrandomwhilewriting",
+        "four clients of seekrandom beside a writer (db_bench)",
     ),
     (
         "readwhilewriting",
@@ -33,6 +70,45 @@ pub const NAMES: &[(&str, &str)] = &[
     ("ycsb-f", "reads 50 %, read-modify-writes 50 %, Zipfian"),
 ];
 
+/// Workloads of `db_bench` that the store cannot run, with the reason.
+const NOT_BUILT: &[(&str, &str)] = &[
+    (
+        "readseq",
+        "range queries here end after their entries; seekrandom with more `scans` is next to it",
+    ),
+    ("readreverse", "the store has no cursor that goes back"),
+    (
+        "deleteseq",
+        "deletes choose their keys at random: deleterandom",
+    ),
+    ("readmissing", "queries are of keys that live: readrandom"),
+    (
+        "multireadrandom",
+        "a query is of one key: readrandom with more --clients",
+    ),
+    (
+        "mergerandom",
+        "the store has no merge operator: updaterandom",
+    ),
+    ("compact", "the store compacts when it has to"),
+];
+
+/// Why there is no workload of that name, if `db_bench` has one.
+#[must_use]
+pub fn why_not(name: &str) -> Option<&'static str> {
+    let found = NOT_BUILT.iter().find(|(known, _)| *known == name);
+    found.map(|(_, why)| *why)
+}
+
+/// When the log of the store is made durable, unless its settings say so.
+#[must_use]
+pub fn wal_sync(name: &str) -> WalSync {
+    match name {
+        "fillsync" => WalSync::EachWrite,
+        _ => Options::default().wal_sync,
+    }
+}
+
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
 
@@ -45,9 +121,23 @@ pub fn spec(name: &str) -> Option<Spec> {
     let of = |parts: &[(Kind, u32)]| Mix::of(parts);
     let spec = match *canonical {
         "kvbench-ii" => kvbench_ii(),
+        "fillseq" => fill(KeyOrder::ByAge),
+        "filluniquerandom" => fill(KeyOrder::Scattered),
+        "fillsync" => {
+            let mut spec = db_bench(false, of(&[(Kind::Update, 1)]));
+            spec.records /= 1000;
+            spec.set_operations(1000);
+            spec
+        }
+        "updaterandom" => db_bench(true, of(&[(Kind::ReadModifyWrite, 1)])),
+        "deleterandom" => db_bench(true, of(&[(Kind::Delete, 1)])),
+        "readrandom" => db_bench(true, of(&[(Kind::Get, 1)])),
+        "readrandomwriterandom" => db_bench(true, of(&[(Kind::Get, 90), (Kind::Update, 10)])),
+        "seekrandom" => seeks(db_bench(true, of(&[(Kind::Scan, 1)]))),
+        "seekrandomwhilewriting" => seeks(beside_a_writer(Kind::Scan)),
         "fillrandom" => db_bench(false, of(&[(Kind::Update, 1)])),
         "overwrite" => db_bench(true, of(&[(Kind::Update, 1)])),
-        "readwhilewriting" => read_while_writing(),
+        "readwhilewriting" => beside_a_writer(Kind::Get),
         "mixgraph" => mixgraph(),
         "ycsb-a" => ycsb(of(&[(Kind::Get, 50), (Kind::Update, 50)])),
         "ycsb-b" => ycsb(of(&[(Kind::Get, 95), (Kind::Update, 5)])),
@@ -108,8 +198,26 @@ fn db_bench(loads: bool, mix: Mix) -> Spec {
     }
 }
 
-fn read_while_writing() -> Spec {
-    let mut spec = db_bench(true, Mix::of(&[(Kind::Get, 1)]));
+/// New keys into an empty store.
+fn fill(order: KeyOrder) -> Spec {
+    Spec {
+        records: 0,
+        order,
+        ..db_bench(false, Mix::of(&[(Kind::Insert, 1)]))
+    }
+}
+
+/// Range queries end with the entry that they find: `seek_nexts` is 0.
+fn seeks(mut spec: Spec) -> Spec {
+    for group in &mut spec.clients {
+        group.scans = Sizes::Fixed(1);
+    }
+    spec
+}
+
+/// Four clients that do one thing, beside a writer.
+fn beside_a_writer(kind: Kind) -> Spec {
+    let mut spec = db_bench(true, Mix::of(&[(kind, 1)]));
     let writer = Clients {
         operations: None,
         mix: Mix::of(&[(Kind::Update, 1)]),
@@ -164,6 +272,9 @@ mod tests {
             assert!(!what.is_empty());
         }
         assert_eq!(spec("ycsb-g"), None);
+        for (name, _) in NOT_BUILT {
+            assert_eq!(spec(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | [`keys`] | the keys that there are, and what they look like |
 //! | [`operations`] | the operations of a group of clients, one by one |
 //! | [`builtin`] | the workloads of papers |
+//! | [`ycsb`] | those of YCSB's property files |
 //! | [`mod@run`] | a store, clients, and somebody who watches |
 //! | [`measure`] | what clients measure |
 
@@ -22,6 +23,7 @@ pub mod measure;
 pub mod operations;
 pub mod run;
 pub mod sizes;
+pub mod ycsb;
 
 use serde::{Serialize, Serializer};
 

@@ -43,6 +43,6 @@ pub fn zone_line(zone: &ZoneDescriptor) -> String {
 
 /// The line before those of the zones.
 #[must_use]
-pub fn zone_count_line(zones: usize) -> String {
+pub fn zone_count_line(zones: u64) -> String {
     format!("nr_zones: {zones}")
 }

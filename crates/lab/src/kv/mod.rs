@@ -44,6 +44,16 @@ impl KvTemplate {
         let value = kv(&document.root());
         document.finish(value)
     }
+
+    /// The same of a workload that is no built-in one.
+    ///
+    /// # Errors
+    /// What is wrong with the settings.
+    pub fn of(spec: Spec, settings: &[Override]) -> Result<Self, Errors> {
+        let document = Document::parse("", "", settings)?;
+        let value = read::of_spec(&document.root(), spec);
+        document.finish(value)
+    }
 }
 
 impl KvTemplate {

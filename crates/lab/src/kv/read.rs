@@ -20,6 +20,16 @@ const PPM_PER_PERCENT: u32 = 10_000;
 /// The table of a workload: `[job.kv]`.
 pub(crate) fn kv(table: &Table<'_>) -> Result<KvTemplate, Reported> {
     let spec = spec(table);
+    with_spec(table, spec)
+}
+
+/// The same for a workload that is known, apart from what the table says of it.
+pub(crate) fn of_spec(table: &Table<'_>, base: Spec) -> Result<KvTemplate, Reported> {
+    let spec = changed(table, base);
+    with_spec(table, spec)
+}
+
+fn with_spec(table: &Table<'_>, spec: Result<Spec, Reported>) -> Result<KvTemplate, Reported> {
     let repeats = table.u32("repeats").within(1..=1000).or(1);
     let sample = time(table, "sample", LONGEST)
         .within(1_000..=LONGEST.0)
@@ -27,7 +37,8 @@ pub(crate) fn kv(table: &Table<'_>) -> Result<KvTemplate, Reported> {
     let stops_at_errors = table.bool("stop_at_errors").or(true);
     let cores = table.u32("cores").within(0..=4096).or(0);
     let files = files(&table.table("files"));
-    let options = store(&table.table("store"));
+    let name = spec.as_ref().map_or("", |spec| spec.name.as_str());
+    let options = store(&table.table("store"), builtin::wal_sync(name));
     Ok(KvTemplate {
         spec: spec?,
         setup: Setup {
@@ -45,13 +56,18 @@ pub(crate) fn kv(table: &Table<'_>) -> Result<KvTemplate, Reported> {
 fn spec(table: &Table<'_>) -> Result<Spec, Reported> {
     let names: Vec<(&str, &str)> = NAMES.iter().map(|(name, _)| (*name, *name)).collect();
     let name = table.choice("workload", &names).required()?;
-    let mut spec = builtin::spec(name).ok_or_else(|| {
+    let spec = builtin::spec(name).ok_or_else(|| {
         let what = format!("there is no workload \"{name}\"");
         table
             .get("workload", |item| Ok(item.fail(what.clone(), "")))
             .required()
             .unwrap_or_else(|reported| reported)
     })?;
+    changed(table, spec)
+}
+
+/// A workload with what the table says of it.
+fn changed(table: &Table<'_>, mut spec: Spec) -> Result<Spec, Reported> {
     let operations = table.u64("operations").within(1..=1 << 31).optional();
     let records = table.u64("records").within(0..=1 << 31).optional();
     let key = table
@@ -63,6 +79,7 @@ fn spec(table: &Table<'_>) -> Result<Spec, Reported> {
     let clients = table.u32("clients").within(1..=4096).optional();
     let mix = mix(&table.table("mix"));
     let choice = choice(table);
+    let scans = scans(table);
     if let Some(records) = records? {
         spec.records = records;
     }
@@ -72,9 +89,10 @@ fn spec(table: &Table<'_>) -> Result<Spec, Reported> {
     }
     spec.values = values?.unwrap_or(spec.values);
     spec.loads = loads?.unwrap_or(spec.loads);
-    let (clients, mix, choice) = (clients?, mix?, choice?);
+    let (clients, mix, choice, scans) = (clients?, mix?, choice?, scans?);
     for group in &mut spec.clients {
         group.choice = choice.unwrap_or(group.choice);
+        group.scans = scans.unwrap_or(group.scans);
     }
     // The first group is the one that the workload is about.
     if let Some(group) = spec.clients.first_mut() {
@@ -114,6 +132,24 @@ fn sizes(table: &Table<'_>, key: &str) -> Result<Option<Sizes>, Reported> {
                     max: one(max)?,
                 }),
                 _ => Err(item.fail("these are not two sizes", "write [\"100B\", \"1KiB\"]")),
+            }
+        })
+        .optional()
+}
+
+/// Entries of a range query, or two numbers between which all are equally likely.
+fn scans(table: &Table<'_>) -> Result<Option<Sizes>, Reported> {
+    table
+        .get("scans", |item| {
+            if !item.is_array() {
+                return item.u32().map(Sizes::Fixed);
+            }
+            match item.items()?.as_slice() {
+                [min, max] => Ok(Sizes::Uniform {
+                    min: min.u32()?,
+                    max: max.u32()?,
+                }),
+                _ => Err(item.fail("these are not two numbers", "write [1, 100]")),
             }
         })
         .optional()
@@ -191,7 +227,7 @@ fn files(table: &Table<'_>) -> Result<FilesConfig, Reported> {
 }
 
 /// The tree, by `RocksDB`'s names.
-fn store(table: &Table<'_>) -> Result<Options, Reported> {
+fn store(table: &Table<'_>, synced: WalSync) -> Result<Options, Reported> {
     let default = Options::default();
     let size = |key: &str, default: u64| table.size_bytes(key).or(default);
     let small = |key: &str, default: usize| table.u32(key).or(default as u32).map(|n| n as usize);
@@ -236,7 +272,7 @@ fn store(table: &Table<'_>) -> Result<Options, Reported> {
         .or(default.compaction_async_io);
     let auto_readahead = size("max_auto_readahead_size", default.max_auto_readahead_size);
     let wal_buffer_bytes = size("wal_buffer", default.wal_buffer_bytes);
-    let wal_sync = table.get("wal_sync", wal_sync).or(default.wal_sync);
+    let wal_sync = table.get("wal_sync", wal_sync).or(synced);
     let delayed = table
         .rate_bytes_per_s("delayed_write_rate")
         .or(default.delayed_write_rate);

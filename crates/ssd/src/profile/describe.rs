@@ -310,9 +310,9 @@ fn advice(config: &DriveConfig, derived: &Derived) -> Vec<Row> {
     } = config;
     let mut rows = Vec::new();
     let mut advise = |key, text: String| rows.push(row("advice", key, text, ""));
-    if !zones.size_lbas.is_power_of_two() {
-        let text = "not a power of two: Linux refuses the drive, user-space drivers take it";
-        advise("zones.size", text.to_owned());
+    if let Some(why) = super::refused_by_linux(config) {
+        let text = format!("{why}: Linux makes no block device, user-space drivers take it");
+        advise("zones.size", text);
     }
     let slack = derived.zone_flash_bytes - derived.zone_capacity_bytes;
     if slack > 0 {

@@ -10,6 +10,7 @@
 //! | [`Profile::parse`] | TOML text and overrides | profile, or every mistake with its line |
 //! | [`check`] | a configuration made by hand | what follows from it, or what is wrong |
 //! | [`to_toml`] | a configuration | TOML that reads back as the same configuration |
+//! | [`refused_by_linux`] | a configuration | why Linux makes no block device of it |
 //! | [`untimed`] | a configuration | the same drive without its times |
 //! | [`describe`] | a profile | every key, where its value is from, and what follows |
 //! | [`keys_page`] | the declarations of keys | the page about all of them |
@@ -32,6 +33,7 @@ mod describe;
 mod figures;
 mod key;
 mod keys;
+mod linux;
 mod names;
 mod read;
 mod untimed;
@@ -48,6 +50,7 @@ pub use derived::{Derived, DerivedElements};
 pub use describe::{Row, describe};
 pub use figures::{Ceiling, Figures, Limit};
 pub use key::page::keys_page;
+pub use linux::refused_by_linux;
 pub use untimed::untimed;
 pub use write::to_toml;
 

@@ -338,3 +338,72 @@ fn the_larger_zn540_differs_in_nothing_but_its_marked_keys() {
     let text = builtin_text("zn540-2tb").unwrap();
     assert_eq!(text.matches("# differs: ").count(), 7);
 }
+
+/// Every row of a description that is a key, as its path and what is shown of it.
+fn shown(profile: &Profile) -> Vec<(String, String)> {
+    let rows = describe(profile).into_iter();
+    let no_key = ["namespaces", "derived", "expected", "advice"];
+    rows.filter(|row| !no_key.contains(&row.section))
+        .map(|row| match row.section {
+            "" => (row.key.to_owned(), row.value),
+            section => (format!("{section}.{}", row.key), row.value),
+        })
+        .collect()
+}
+
+/// One by one after `--set`, and all of them in a file.
+#[test]
+fn what_is_shown_can_be_stated_and_gives_the_same_drive() {
+    for name in builtin_names() {
+        let (text, profile) = (builtin_text(name).unwrap(), builtin(name).unwrap());
+        let mut sets = Vec::new();
+        for (key, value) in shown(&profile) {
+            let set = Override::parse(&format!("{key}={value}")).unwrap();
+            let again = Profile::parse(name, text, std::slice::from_ref(&set));
+            let again = again.unwrap_or_else(|errors| panic!("{name}: {errors}"));
+            assert_eq!(again.config, profile.config, "{name}: {key}={value}");
+            assert_eq!(shown(&again), shown(&profile), "{name}: {key}={value}");
+            sets.push(set);
+        }
+        let again = Profile::parse(name, "schema = 1\n", &sets);
+        let again = again.unwrap_or_else(|errors| panic!("{name}: {errors}"));
+        assert_eq!(again.config, profile.config, "{name}");
+    }
+}
+
+#[test]
+fn no_limit_is_stated_by_its_word() {
+    let text = builtin_text("zn540").unwrap();
+    let profile = |sets: &[&str]| {
+        let sets = sets.iter().map(|set| Override::parse(set).unwrap());
+        Profile::parse("x.toml", text, &sets.collect::<Vec<_>>())
+    };
+    let config = profile(&["zones.max_active=unlimited", "zones.max_open=unlimited"]);
+    let zones = config.unwrap().config.zones;
+    assert_eq!((zones.max_active, zones.max_open), (None, None));
+    // Open zones are active.
+    let zones = profile(&["zones.max_open=unlimited"]).unwrap().config.zones;
+    assert_eq!(zones.max_open, zones.max_active);
+    assert!(zones.max_active.is_some());
+    let front_end = |set| profile(&[set]).unwrap().config.front_end;
+    assert_eq!(
+        front_end("front_end.max_transfer=unlimited").max_transfer_bytes,
+        None
+    );
+    assert_eq!(
+        front_end("front_end.link=not modelled").link_bytes_per_s,
+        None
+    );
+    let link = text
+        .lines()
+        .find(|line| line.starts_with("link = "))
+        .unwrap();
+    let file = text.replace(link, "link = \"not modelled\"");
+    let of_file = Profile::parse("x.toml", &file, &[]).unwrap().config;
+    assert_eq!(of_file.front_end.link_bytes_per_s, None);
+    // The word of another key is none, and a refusal says which word there is.
+    let refused = profile(&["front_end.link=unlimited"])
+        .unwrap_err()
+        .to_string();
+    assert!(refused.ends_with("or \"not modelled\""), "{refused}");
+}

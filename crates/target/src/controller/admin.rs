@@ -144,8 +144,9 @@ impl<L: Layer> Subsystem<L> {
                     .for_each(|zone| self.zone_changed(nsid.0, zone.get())),
                 None => {
                     let nsid = nsid.0;
+                    self.pasts.note_zones(|zones| zones.note_overflow(nsid));
                     self.notify((Event::Zones(nsid), Some(nsid)), None, |events| {
-                        events.note_overflow(nsid)
+                        events.zones().note_overflow(nsid);
                     });
                 }
             }
@@ -156,8 +157,9 @@ impl<L: Layer> Subsystem<L> {
     /// told, and find it in the Changed Zone List. `zslba` counts from the start
     /// of the namespace.
     pub fn zone_changed(&mut self, nsid: u32, zslba: u64) {
+        self.pasts.note_zones(|zones| zones.note(nsid, zslba));
         self.notify((Event::Zones(nsid), Some(nsid)), None, |events| {
-            events.note_zone(nsid, zslba);
+            events.zones().note(nsid, zslba);
         });
         self.notify((Event::Reliability, Some(nsid)), None, |_| {});
     }

@@ -16,7 +16,7 @@ use super::failure::do_not_retry;
 use super::features::Features;
 use super::reserve::host_of;
 use super::settings::ADMIN_QUEUE_ENTRIES;
-use super::state::{Controller, ErrorLog, Kind, Life, Queue};
+use super::state::{Controller, Kind, Life, Queue};
 use super::{Connected, Layer, QueueHandle, Subsystem};
 
 /// Offsets of the parameters of Connect, for Invalid Parameter Offset.
@@ -196,10 +196,11 @@ impl<L: Layer> Subsystem<L> {
             ends_at: None,
             features: Features::new(kind, self.namespaces.len(), connect.kato),
             events: Events::default(),
-            errors: ErrorLog::default(),
         });
         let queue = self.queues.insert(Queue::new(slot, 0));
         let controller = self.controllers.at(slot);
+        let changed = self.pasts.zones(controller);
+        controller.events.begin(changed);
         controller.admin = queue;
         controller.arm_keep_alive(self.now);
         self.find_alarm();

@@ -66,6 +66,8 @@ pub const ROWS: &[Row] = rows! {
     "Identify", "other CNS, CSI and NSID", Refused, "identify::what_is_not_there_is_refused";
     "Get Log Page", "LPO, NUMD, LIDs 00h, 03h", Implemented, "admin::log_pages_are_read_in_parts";
     "Get Log Page", "LID 01h: error information", Implemented, "io::the_error_log_says_which_field_of_which_command";
+    "Get Log Page", "LIDs 01h, 02h, BFh: of controllers before", Implemented, "past::a_later_controller_finds_what_happened_before";
+    "Get Log Page", "LIDs 01h, BFh: hosts with rules", Implemented, "past::hosts_with_rules_find_their_own_past";
     "Get Log Page", "LID 02h: SMART", Implemented, "admin::the_smart_log_counts_what_the_drive_did";
     "Get Log Page", "LID 04h: changed namespaces", Implemented, "events::a_format_is_told_to_the_others";
     "Get Log Page", "LID 05h: effects", Implemented, "admin::the_effects_log_agrees_with_what_commands_do";
@@ -94,6 +96,7 @@ pub const ROWS: &[Row] = rows! {
     "Format NVM", "Format In Progress", Implemented, "admin::a_format_waits_for_what_is_in_flight_and_lets_nothing_else_in";
     "Format NVM", "PI, MSET, cryptographic erase", Refused, "admin::a_format_that_is_not_possible_is_refused";
     "Read, Write, Flush", "data", Implemented, "io::what_was_written_is_read";
+    "Flush", "NSID FFFFFFFFh", Implemented, "io::a_flush_can_be_of_all_namespaces";
     "Read, Write, Zone Append", "length against NLB, MDTS, ZASL", Implemented, "io::lengths_must_agree_with_the_command";
     "Write, Zone Append", "FUA", Implemented, "io::force_unit_access_waits_for_the_flash";
     "Read, Write, Zone Append", "PRINFO: Invalid Protection Information", Refused, "io::the_error_log_says_which_field_of_which_command";

@@ -9,11 +9,11 @@ use zonelab_nvme::log::LogPageId;
 use zonelab_nvme::reservation::{NotificationType, ReservationNotification};
 use zonelab_nvme::zerocopy::FromZeros;
 
+use super::past::ZoneLists;
+
 /// Most Asynchronous Event Requests in flight of a controller (AERL + 1).
 pub(super) const REQUESTS: usize = 4;
 
-/// Zones that a Changed Zone List holds.
-const LISTED_ZONES: usize = 511;
 /// Reservation notifications that wait to be read.
 const NOTIFICATIONS: usize = 64;
 
@@ -101,15 +101,6 @@ pub(super) fn discovery_events() -> AsyncEvents {
     AsyncEvents::default().with_discovery_log(true)
 }
 
-/// Zones of a namespace that the device changed and the host does not know of.
-#[derive(Clone, Debug, Default)]
-struct ChangedZones {
-    nsid: u32,
-    /// First blocks, without order or repetition; no more than a list holds.
-    zslba: Vec<u64>,
-    overflow: bool,
-}
-
 /// What a controller has to tell, and the requests to tell it with.
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -121,7 +112,8 @@ pub(super) struct Events {
     masked: Vec<Event>,
     /// Namespaces that changed, ascending.
     namespaces: Vec<u32>,
-    zones: Vec<ChangedZones>,
+    /// Zones that the device changed and the host does not know of.
+    zones: ZoneLists,
     /// Reservation notifications that were not read, oldest first: number, namespace, kind.
     notifications: VecDeque<(u64, u32, NotificationType)>,
     /// How many reservation notifications there were.
@@ -164,18 +156,9 @@ impl Events {
         }
     }
 
-    /// The device changed the zone that starts at `zslba`.
-    pub(super) fn note_zone(&mut self, nsid: u32, zslba: u64) {
-        let zones = self.zones_of(nsid);
-        if zones.overflow || zones.zslba.contains(&zslba) {
-            return;
-        }
-        if zones.zslba.len() == LISTED_ZONES {
-            zones.overflow = true;
-            zones.zslba.clear();
-        } else {
-            zones.zslba.push(zslba);
-        }
+    /// Zones that the device changed.
+    pub(super) fn zones(&mut self) -> &mut ZoneLists {
+        &mut self.zones
     }
 
     /// A host lost its registration or a reservation has ended. What finds no room is lost,
@@ -200,26 +183,6 @@ impl Events {
         page
     }
 
-    /// The device changed more zones than a list holds.
-    pub(super) fn note_overflow(&mut self, nsid: u32) {
-        let zones = self.zones_of(nsid);
-        zones.overflow = true;
-        zones.zslba.clear();
-    }
-
-    /// The list of a namespace.
-    fn zones_of(&mut self, nsid: u32) -> &mut ChangedZones {
-        let found = self.zones.iter().position(|zones| zones.nsid == nsid);
-        let at = found.unwrap_or_else(|| {
-            self.zones.push(ChangedZones {
-                nsid,
-                ..ChangedZones::default()
-            });
-            self.zones.len() - 1
-        });
-        &mut self.zones[at]
-    }
-
     /// The next event to tell, and the identifier of the request to tell it with.
     pub(super) fn take(&mut self) -> Option<(u16, Event)> {
         let event = *self.pending.front()?;
@@ -235,7 +198,7 @@ impl Events {
         self.masked.retain(|event| !event.is_cleared_by(lid, nsid));
         match lid {
             LogPageId::CHANGED_NAMESPACES => self.namespaces.clear(),
-            LogPageId::CHANGED_ZONES => self.zones.retain(|zones| zones.nsid != nsid),
+            LogPageId::CHANGED_ZONES => self.zones.forget(nsid),
             _ => {}
         }
     }
@@ -247,18 +210,16 @@ impl Events {
 
     /// First blocks of the zones of a namespace that changed; `None`: too many.
     pub(super) fn changed_zones(&self, nsid: u32) -> Option<&[u64]> {
-        match self.zones.iter().find(|zones| zones.nsid == nsid) {
-            None => Some(&[]),
-            Some(zones) if zones.overflow => None,
-            Some(zones) => Some(&zones.zslba),
-        }
+        self.zones.of(nsid)
     }
 
-    /// A reset: nothing is known any more. Requests stay, to be given up.
-    pub(super) fn reset(&mut self) {
+    /// A new controller, or one that is reset: all that is known is `zones`, which were changed
+    /// before. Requests stay, to be given up.
+    pub(super) fn begin(&mut self, zones: ZoneLists) {
         let requests = core::mem::take(&mut self.requests);
         *self = Self {
             requests,
+            zones,
             ..Self::default()
         };
     }

@@ -143,6 +143,7 @@ impl<L: Layer> Subsystem<L> {
         before.media_erase_bytes += placement.media_erase_bytes;
         self.drive.format(&format.config);
         self.learn_drive();
+        self.pasts.forget_all_zones();
         let of = self.queues.at(format.queue);
         of.in_drive -= 1;
         let by = (of.life == Life::Open).then_some(format.slot);

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use zonelab_device::{NamespaceInfo, Nanos, Op};
 use zonelab_nvme::Status;
+use zonelab_nvme::identify::Nqn;
 use zonelab_nvme::zns::ZoneSendAction;
 
 use super::authentication::check_names;
@@ -143,6 +144,9 @@ impl<L: Layer> Subsystem<L> {
                 held: VecDeque::new(),
             });
         }
+        // Names that are no NQN were refused.
+        let names = hosts.iter().map(|host| Nqn::new(&host.rules.hostnqn));
+        self.pasts.set_hosts(names.flatten());
         let old = core::mem::replace(&mut self.hosts, rules.map(|_| Hosts(hosts)));
         let before = old
             .as_ref()

@@ -255,7 +255,7 @@ impl<L: Layer> Subsystem<L> {
             .with_erase_all(true);
         out.vwc = VolatileWriteCache::default()
             .with_present(self.has_volatile_cache())
-            .with_flush_all(2);
+            .with_flush_all(3);
         if self.has_placement() {
             out.endgidmax = ENDURANCE_GROUP.into();
             out.megcap = U128::new(bytes);

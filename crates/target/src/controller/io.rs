@@ -4,7 +4,7 @@ use zonelab_device::{Buf, Command, Completion, Found, NamespaceId, Nanos, Op, Qu
 use zonelab_nvme::Status;
 use zonelab_nvme::command::DatasetRange;
 use zonelab_nvme::log::{ErrorEntry, ParameterErrorLocation};
-use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+use zonelab_nvme::queue::{CompletionEntry, IoOpcode, SubmissionEntry};
 use zonelab_nvme::status::StatusCodeType;
 use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::ZoneSendAction;
@@ -42,8 +42,15 @@ enum Step {
     Last,
     /// A flush follows: a write with force unit access.
     ThenFlush,
+    /// A flush of all namespaces of the host: that of the next one follows.
+    EachNamespace,
     /// A controller with this slot is one flush nearer to its shutdown.
     Shutdown(u32),
+}
+
+/// Whether a command is a Flush of all namespaces.
+pub(super) fn is_of_all(entry: &SubmissionEntry) -> bool {
+    entry.nsid.get() == u32::MAX && entry.cdw0.opc() == IoOpcode::FLUSH.0
 }
 
 /// Takes the blocks out of ranges that are only hints.
@@ -111,14 +118,19 @@ impl<L: Layer> Subsystem<L> {
             {
                 Step::ThenFlush
             }
+            Op::Flush if is_of_all(entry) => Step::EachNamespace,
             _ => Step::Last,
+        };
+        let nsid = match step {
+            Step::EachNamespace => self.next_namespace(slot, 0).unwrap_or(0),
+            _ => entry.nsid.get(),
         };
         self.launch(
             Flight {
                 queue,
                 cid: entry.cdw0.cid(),
                 step,
-                nsid: entry.nsid.get(),
+                nsid,
                 op: plan.op,
                 placement: plan.placement,
                 bytes: payload.as_ref().map_or(0, |data| data.len() as u32),
@@ -296,6 +308,14 @@ impl<L: Layer> Subsystem<L> {
             let flush = Command::on(NamespaceId(flight.nsid), Op::Flush);
             return self.hand_over(until, completion.queue, slot, flush, None);
         }
+        if flight.step == Step::EachNamespace && completion.status.is_success() {
+            let of = (flight.queue, flight.nsid);
+            if let Some(next) = self.next_of_flush(of) {
+                self.flights.at(slot).nsid = next;
+                let flush = Command::on(NamespaceId(next), Op::Flush);
+                return self.hand_over(until, completion.queue, slot, flush, None);
+            }
+        }
         let mut flight = self.flights.remove(slot);
         if let Some(spent) = flight.spent.take() {
             completion.data = Some(spent);
@@ -313,6 +333,20 @@ impl<L: Layer> Subsystem<L> {
         if self.flights.is_empty() {
             self.apply_format();
         }
+    }
+
+    /// The first namespace after `nsid` that the host of a controller has.
+    pub(super) fn next_namespace(&self, slot: u32, nsid: u32) -> Option<u32> {
+        let mut ids = self.visible(slot).map(|(nsid, _)| nsid);
+        ids.find(|other| *other > nsid)
+    }
+
+    /// The namespace that a flush of all of them goes on with; `None`: nobody waits for it, or
+    /// it was the last one.
+    fn next_of_flush(&self, (queue, nsid): (u32, u32)) -> Option<u32> {
+        let of = self.queues.get(queue)?;
+        let is_open = of.life == Life::Open;
+        is_open.then(|| self.next_namespace(of.controller, nsid))?
     }
 
     /// Counts a command that the drive has done.

@@ -96,7 +96,11 @@ impl<L: Layer> Subsystem<L> {
         let len = part.len().min(buf.len());
         buf[..len].copy_from_slice(&part[..len]);
         if !get.rae {
-            self.controllers.at(slot).events.log_read(get.lid, get.nsid);
+            let controller = self.controllers.at(slot);
+            controller.events.log_read(get.lid, get.nsid);
+            if get.lid == LogPageId::CHANGED_ZONES {
+                self.pasts.forget_zones(controller, get.nsid);
+            }
         }
         Ok(Answer::data(buf))
     }
@@ -147,7 +151,7 @@ impl<L: Layer> Subsystem<L> {
     }
 
     fn error_log(&mut self, slot: u32) -> Vec<u8> {
-        let errors = &self.controllers.at(slot).errors;
+        let errors = self.pasts.errors(self.controllers.at(slot));
         let mut out: Vec<u8> = errors.iter().flat_map(|e| e.as_bytes().to_vec()).collect();
         out.resize(ERROR_ENTRIES * size_of::<ErrorEntry>(), 0);
         out
@@ -227,14 +231,13 @@ impl<L: Layer> Subsystem<L> {
         out.upl = count(self.power.unsafe_shutdowns);
         out.poh = count(self.now.0 / (60 * NS_PER_MINUTE));
         out.mdie = count(counters.media_errors);
-        out.neile = count(counters.errors);
+        let controller = self.controllers.get(slot);
+        out.neile = count(controller.map_or(0, |of| self.pasts.errors(of).count()));
         if self.has_rules() {
             let own = self.own_use(slot);
-            let errors = self.controllers.get(slot).map_or(0, |of| of.errors.count());
             (out.dur, out.hrc) = (units(own.read_bytes), count(own.reads));
             (out.duw, out.hwc) = (units(own.written_bytes), count(own.writes));
             out.mdie = count(own.media_errors);
-            out.neile = count(errors);
         }
         out
     }

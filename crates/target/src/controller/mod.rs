@@ -58,6 +58,7 @@ mod layer;
 mod logs;
 mod moves;
 mod names;
+mod past;
 mod placement;
 mod plan;
 mod properties;
@@ -101,6 +102,7 @@ use format::PendingFormat;
 use hosts::Hosts;
 use io::Flight;
 use names::NamespaceNames;
+use past::Pasts;
 use reserve::{Preemption, is_reservation};
 use settings::Texts;
 use state::{Controller, Life, Queue};
@@ -167,7 +169,6 @@ struct Counters {
     reads: u64,
     writes: u64,
     media_errors: u64,
-    errors: u64,
     /// The last write found no room: a disk with the drive that is full, mostly.
     has_no_room: bool,
     /// Bytes read and written before the last format.
@@ -251,6 +252,7 @@ pub struct Subsystem<L: Layer = NoLayer> {
     orphaned_bytes: u64,
     pool: Buffers,
     counters: Counters,
+    pasts: Pasts,
     activity: Activity,
     power: Power,
     /// Scratch for what the drive completes.
@@ -312,6 +314,7 @@ impl<L: Layer> Subsystem<L> {
             orphaned_bytes: 0,
             pool: Buffers::default(),
             counters: Counters::default(),
+            pasts: Pasts::default(),
             activity: Activity::new(),
             power: Power::default(),
             completions: Vec::new(),
@@ -588,14 +591,14 @@ impl<L: Layer> Subsystem<L> {
         };
         let of = self.queues.at(queue);
         let (slot, sqid) = (of.controller, of.qid);
-        self.counters.errors += 1;
-        self.controllers.at(slot).errors.push(ErrorEntry {
+        let about = ErrorEntry {
             sqid: sqid.into(),
             cid: cid.into(),
             status: entry.status,
             pel: failure.pel,
             ..about
-        });
+        };
+        self.pasts.note_error(self.controllers.at(slot), about);
         entry
     }
 

@@ -11,6 +11,7 @@ use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ZoneReceiveAction, ZoneSendAction};
 
 use super::failure::{Failure, byte};
+use super::io::is_of_all;
 use super::placement::placement_of;
 use super::settings::PAGE_BYTES;
 use super::{Layer, Namespace, Subsystem};
@@ -192,9 +193,14 @@ impl<L: Layer> Subsystem<L> {
         let has_zns = controller.has_zns();
         let command = IoCommand::parse(entry).map_err(|status| Failure::at(status, byte::OPC))?;
         let no_namespace = Failure::at(Status::INVALID_NAMESPACE_OR_FORMAT, byte::NSID);
-        let access = self.rights(slot, entry.nsid.get()).ok_or(no_namespace)?;
+        // A flush of all namespaces begins with the first one.
+        let nsid = match is_of_all(entry) {
+            true => self.next_namespace(slot, 0).ok_or(no_namespace)?,
+            false => entry.nsid.get(),
+        };
+        let access = self.rights(slot, nsid).ok_or(no_namespace)?;
         let namespace = self
-            .namespace(entry.nsid.get())
+            .namespace(nsid)
             .filter(|namespace| has_zns || namespace.zone_lbas == 0)
             .ok_or(no_namespace)?;
         let is_hint = matches!(
@@ -203,7 +209,13 @@ impl<L: Layer> Subsystem<L> {
         );
         let plan = self.plan(namespace, command)?;
         self.permit(slot, (access, &plan), is_hint)?;
-        self.check_reserved(slot, entry.nsid.get(), &plan.op)?;
+        match is_of_all(entry) {
+            true => {
+                let mut all = self.visible(slot);
+                all.try_for_each(|(nsid, _)| self.check_reserved(slot, nsid, &plan.op))?;
+            }
+            false => self.check_reserved(slot, nsid, &plan.op)?,
+        }
         if self.format.is_some() {
             return Err(Failure::from(Status::FORMAT_IN_PROGRESS));
         }

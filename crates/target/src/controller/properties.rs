@@ -147,7 +147,8 @@ impl<L: Layer> Subsystem<L> {
         controller.csts = ControllerStatus::default();
         controller.shutdown_flushes = 0;
         controller.features = Features::new(controller.kind, namespaces, keep_alive_ms);
-        controller.events.reset();
+        let changed = self.pasts.zones(controller);
+        controller.events.begin(changed);
         controller.ends_at = Some(now.saturating_add(ASSOCIATION_LINGERS));
     }
 

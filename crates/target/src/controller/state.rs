@@ -12,7 +12,7 @@ use super::events::Events;
 use super::features::Features;
 use crate::reservations::HostId;
 
-/// Entries of the error log of a controller (ELPE + 1).
+/// Entries of an error log (ELPE + 1).
 pub(super) const ERROR_ENTRIES: usize = 64;
 /// Words of a set of command identifiers.
 const CID_WORDS: usize = 1 << 16 >> 6;
@@ -94,7 +94,7 @@ impl Queue {
     }
 }
 
-/// The newest errors of a controller.
+/// The newest errors of the controllers of a host.
 #[derive(Debug, Default)]
 pub(super) struct ErrorLog {
     /// Newest first.
@@ -153,7 +153,6 @@ pub(super) struct Controller {
     pub(super) ends_at: Option<Nanos>,
     pub(super) features: Features,
     pub(super) events: Events,
-    pub(super) errors: ErrorLog,
 }
 
 impl Controller {

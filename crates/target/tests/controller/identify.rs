@@ -81,7 +81,7 @@ fn the_controller_structure_has_what_a_linux_host_reads() {
         0b1011_1101,
         "ONCS: all but Write Uncorrectable, Timestamp and Copy"
     );
-    assert_eq!(id[525], 2 << 1, "VWC: none, no flush of all");
+    assert_eq!(id[525], 3 << 1, "VWC: none, a flush of all");
     assert_eq!(u32_at(&id, 536), 1 | 1 << 20 | 1 << 21, "SGLS");
     assert!(id[768..].starts_with(NQN.as_bytes()), "SUBNQN");
     assert_eq!(u32_at(&id, 1792), (64 + 8192) / 16, "IOCCSZ");

@@ -1,6 +1,6 @@
 //! I/O commands: data, zones, and each way to fail.
 
-use zonelab_device::Nanos;
+use zonelab_device::{NamespaceId, Nanos};
 use zonelab_nvme::Status;
 use zonelab_nvme::command::{
     AdminCommand, Flush, GetLogPage, IoCommand, Protection, Read, Write, ZoneAppend,
@@ -12,9 +12,10 @@ use zonelab_nvme::zerocopy::FromBytes;
 use zonelab_nvme::zns::{ReportFilter, ZoneReceiveAction, ZoneSendAction, ZoneState};
 use zonelab_ssd::Control;
 use zonelab_ssd::config::{BufferRelease, DriveConfig, Placement, WriteBufferConfig, ZrwaConfig};
-use zonelab_ssd::faults::FaultPlan;
+use zonelab_ssd::faults::{Effect, Fault, FaultPlan, Match, Trigger};
 
 use crate::host::{Host, Reply, small, with_faults};
+use crate::hosts::divided;
 
 const BLOCK: usize = 4096;
 const ZONE: u64 = 160;
@@ -311,6 +312,8 @@ fn a_command_for_no_namespace_or_of_another_kind_is_refused() {
     for nsid in [0, 2, u32::MAX] {
         let reply = host.io(IoCommand::Read(Read::new(nsid, 0, 1)), None, BLOCK);
         assert_eq!(failed(&reply), Status::INVALID_NAMESPACE_OR_FORMAT);
+    }
+    for nsid in [0, 2] {
         let reply = host.io(IoCommand::Flush(Flush { nsid }), None, 0);
         assert_eq!(failed(&reply), Status::INVALID_NAMESPACE_OR_FORMAT);
     }
@@ -427,6 +430,44 @@ fn buffered_config() -> DriveConfig {
 
 fn buffered() -> Host {
     Host::of(with_faults(&buffered_config(), FaultPlan::default()))
+}
+
+#[test]
+fn a_flush_can_be_of_all_namespaces() {
+    let mut plan = FaultPlan::default();
+    let of_second = Match {
+        namespace: Some(NamespaceId(2)),
+        ..Match::every(Trigger::Flush)
+    };
+    plan.faults.push(Fault {
+        when: Match {
+            count: 1,
+            ..of_second.clone()
+        },
+        effect: Effect::Fail(Status::INTERNAL_ERROR),
+    });
+    let late = Nanos::from_ms(1);
+    plan.faults.push(Fault {
+        when: of_second,
+        effect: Effect::Delay(late),
+    });
+    let mut host = Host::of(with_faults(&divided(), plan));
+    let flush = |host: &mut Host, nsid: u32| {
+        let begun = host.now;
+        let reply = host.io(IoCommand::Flush(Flush { nsid }), None, 0);
+        (reply.status(), reply.due.saturating_sub(begun))
+    };
+    assert_eq!(flush(&mut host, 1).0, Status::SUCCESS);
+    // One that fails is the end of it, and of which namespace it was stands in the log.
+    assert_eq!(flush(&mut host, u32::MAX).0, Status::INTERNAL_ERROR);
+    assert_eq!(newest_error(&mut host).nsid.get(), 2);
+    let (status, took) = flush(&mut host, u32::MAX);
+    assert_eq!(status, Status::SUCCESS);
+    assert!(took >= late, "{took}");
+    assert!(flush(&mut host, 1).1 < late);
+    // No other command is of all namespaces.
+    let reply = host.io(IoCommand::Read(Read::new(u32::MAX, 0, 1)), None, BLOCK);
+    assert_eq!(failed(&reply), Status::INVALID_NAMESPACE_OR_FORMAT);
 }
 
 #[test]

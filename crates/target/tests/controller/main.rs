@@ -13,6 +13,7 @@ mod identify;
 mod io;
 mod lifetime;
 mod media;
+mod past;
 mod placement;
 mod protocol;
 mod reservation_rules;

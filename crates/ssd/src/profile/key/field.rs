@@ -149,7 +149,8 @@ impl<C: 'static, U: Unit> Field<C, U> {
         self
     }
 
-    /// What it means that a configuration has no value.
+    /// What it means that a configuration has no value. A file may say so in these words,
+    /// which are as good as leaving the key out.
     pub(in crate::profile) fn none_means(mut self, meaning: &'static str) -> Self {
         self.absent = Some(meaning);
         self
@@ -262,7 +263,10 @@ impl<C: 'static, U: Unit> Value<C> for Field<C, U> {
         reading: &mut Reading<C>,
     ) -> Result<bool, Reported> {
         let lba_bytes = reading.lba_bytes;
-        let stated = table.get(name, |item| self.unit.read(item, lba_bytes));
+        let stated = table.get(name, |item| match self.absent {
+            Some(word) => item.word_or(word, |item| self.unit.read(item, lba_bytes)),
+            None => self.unit.read(item, lba_bytes).map(Some),
+        });
         let hint = match (&self.default, reading.about.cell) {
             _ if !certain => None,
             (Usual::Required, _) => Some(""),
@@ -273,8 +277,8 @@ impl<C: 'static, U: Unit> Value<C> for Field<C, U> {
             _ => None,
         };
         let value = match hint {
-            Some(hint) => Some(stated.required_or(hint)?),
-            None => stated.optional()?,
+            Some(hint) => stated.required_or(hint)?,
+            None => stated.optional()?.flatten(),
         };
         let is_stated = value.is_some();
         let default = match (&self.default, reading.about.cell) {
