@@ -140,22 +140,8 @@ pub(crate) fn characterize(args: &Args) -> Result<Exit, Failure> {
                 _ => {}
             }
         }
-        let name = subject.facts.reach.is_real().then(|| subject.name.clone());
-        let mut state = name.map(|name| (HostState::before(&name), Latency::new()));
-        let measured = measure(args, subject, (at, &profiles), &interrupted, &mut state)?;
-        let mut too_busy = None;
-        if let Some((mut state, late)) = state {
-            state.after(Some(&late));
-            too_busy = state.was_too_busy().map(str::to_owned);
-            host = Some(state);
-        }
-        match measured {
-            Some(mut device) => {
-                if let Some(why) = too_busy {
-                    device.doubt(why);
-                }
-                devices.push(device);
-            }
+        match measure_on(args, subject, (at, &profiles), &interrupted, &mut host)? {
+            Some(device) => devices.push(device),
             None => {
                 let path = path.display();
                 tell!("zonelab: interrupted; the same command goes on from what is in {path}");
@@ -321,6 +307,28 @@ fn load(files: &Files, part: &Part, (how, nsid): (&How, NamespaceId)) -> Result<
         }
     }
     Ok(loaded)
+}
+
+/// Measures a drive, with the state of the host, if it is in real time: of one that was too busy nothing is
+/// concluded.
+fn measure_on(
+    args: &Args,
+    subject: Subject,
+    at: (&Path, &ProfileFiles<'_>),
+    interrupted: &AtomicBool,
+    host: &mut Option<HostState>,
+) -> Result<Option<Device>, Failure> {
+    let name = subject.facts.reach.is_real().then(|| subject.name.clone());
+    let mut state = name.map(|name| (HostState::before(&name), Latency::new()));
+    let mut measured = measure(args, subject, at, interrupted, &mut state)?;
+    if let Some((mut state, late)) = state {
+        state.after(Some(&late));
+        if let (Some(device), Some(why)) = (&mut measured, state.was_too_busy()) {
+            device.doubt(why.to_owned());
+        }
+        *host = Some(state);
+    }
+    Ok(measured)
 }
 
 /// Measures what is not measured yet; `None`: it was interrupted. How late this host was in

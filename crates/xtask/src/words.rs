@@ -26,7 +26,7 @@ const REFERENCES: &[(&str, usize)] = &[
     ("docs/experiments.md", 5_600),
     ("docs/fio.md", 3_200),
     ("docs/ftl-format.md", 1_700),
-    ("docs/kv-workloads.md", 1_300),
+    ("docs/kv-workloads.md", 1_450),
     ("docs/models/reset.md", 1_600),
     ("docs/models/zn540.md", 1_800),
     ("docs/operating.md", 1_450),
