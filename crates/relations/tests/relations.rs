@@ -49,7 +49,7 @@ fn grammar() -> BTreeSet<String> {
         if let Some(heading) = line.strip_prefix("## ") {
             let name = heading.split('`').nth(1).unwrap_or_default();
             name.trim_matches(['[', ']']).clone_into(&mut section);
-        } else if let Some(key) = line.strip_prefix("| `").and_then(|of| of.split('`').next()) {
+        } else if let Some(key) = line.strip_prefix("* `").and_then(|of| of.split('`').next()) {
             let dot = if section.is_empty() { "" } else { "." };
             keys.insert(format!("{section}{dot}{key}"));
         }

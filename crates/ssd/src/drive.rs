@@ -19,6 +19,7 @@ pub use control::{Control, ControlError};
 
 use zonelab_device::{Buf, Command, Completion, Nanos, QueueId, RejectReason, Rejected, Tag};
 
+use self::plain::PlainWay;
 use crate::background::Background;
 use crate::buffer::WriteBuffer;
 use crate::config::DriveConfig;
@@ -54,8 +55,8 @@ pub struct Drive {
     pub(crate) copies: Copies,
     /// Conventional namespaces.
     pub(crate) conventional: Vec<Conventional>,
-    /// Commands can take the plain way.
-    is_plain: bool,
+    /// Whether commands can take the plain way.
+    pub(crate) plain: PlainWay,
 }
 
 impl Drive {
@@ -71,12 +72,14 @@ impl Drive {
             buffer: config.write_buffer.as_ref().map(buffer),
             copies: Copies::default(),
             core,
-            is_plain: false,
+            plain: PlainWay::default(),
         };
         drive
             .background
             .resume_folding(&mut drive.core, Nanos::ZERO);
-        drive.look_whether_plain();
+        drive
+            .plain
+            .look(&drive.core, &drive.background, drive.buffer.is_some());
         drive
     }
 }
@@ -107,8 +110,12 @@ impl DriveModel for Drive {
         command: Command,
         data: Option<Buf>,
     ) -> Result<(), Rejected> {
-        debug_assert_eq!(self.is_plain, self.can_be_plain(), "somebody told of it");
-        if self.is_plain && data.is_none() && self.submit_plainly(now, (queue, tag), &command) {
+        debug_assert!(
+            self.plain
+                .is_as(&self.core, &self.background, self.buffer.is_some())
+        );
+        let is_plain = self.plain.is_open() && data.is_none() && self.copies.is_empty();
+        if is_plain && self.core.submit_plainly(now, (queue, tag), &command) {
             return Ok(());
         }
         self.submit_any(now, (queue, tag), command, data)
@@ -204,7 +211,12 @@ impl Drive {
             Event::GroupDone(token) => {
                 self.core.flash.group_done(token);
                 match Owner::of(token) {
-                    Owner::Request(request) if self.is_plain && self.end_plainly(request) => return,
+                    Owner::Request(request)
+                        if self.plain.is_open()
+                            && self.core.end_plainly(request, &self.background) =>
+                    {
+                        return;
+                    }
                     Owner::Request(request) => self.part_done(request),
                     Owner::Task(task) => self.task_group_done(task),
                     Owner::Program(program) => self.program_group_done(program),

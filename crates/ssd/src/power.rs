@@ -341,7 +341,8 @@ impl FaultTarget for Drive {
         let ready_at = self.core.ready_at;
         self.background.resume_erasures(&mut self.core, ready_at);
         self.background.resume_folding(&mut self.core, ready_at);
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
         PowerLoss {
             lost,
             changes,

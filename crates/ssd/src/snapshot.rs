@@ -262,7 +262,9 @@ pub fn restore(config: &DriveConfig, bytes: &[u8]) -> Result<Drive, SnapshotErro
     drive
         .background
         .resume_folding(&mut drive.core, Nanos::ZERO);
-    drive.look_whether_plain();
+    drive
+        .plain
+        .look(&drive.core, &drive.background, drive.buffer.is_some());
     Ok(drive)
 }
 

@@ -318,7 +318,9 @@ impl Drive {
         drive.core.resets_kept = drive.core.totals.resets;
         drive.core.reservations = kept.reservations.clone();
         drive.core.keep_in(contents);
-        drive.look_whether_plain();
+        drive
+            .plain
+            .look(&drive.core, &drive.background, drive.buffer.is_some());
         if let Some(contents) = drive.core.outside() {
             contents.begin();
         }
@@ -358,7 +360,8 @@ impl Drive {
             Some(Data::Memory(data)) => self.core.limit_data(data.limit_bytes()),
             None => {}
         }
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
     }
 }
 

@@ -130,7 +130,8 @@ impl Drive {
             buffer.leaves_out(&mut below, factors);
         }
         self.settle();
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
     }
 
     /// Factors of which there is or was something to be left out.

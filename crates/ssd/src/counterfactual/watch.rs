@@ -192,7 +192,8 @@ impl Drive {
     pub fn watch(&mut self, plan: &WatchPlan) {
         self.core.flash.media_mut().track();
         self.core.watch = Some(Box::new(Watch::new(plan)));
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
     }
 
     /// What became of the commands that were watched, and stops watching.
@@ -201,7 +202,8 @@ impl Drive {
         let Some(watch) = self.core.watch.take() else {
             return Vec::new();
         };
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
         let Watch {
             planned,
             open,

@@ -4,6 +4,7 @@ use crate::changed::ChangedZones;
 use crate::record::ZoneLog;
 
 use super::effect::Effects;
+use super::plain::PlainWay;
 use super::policies::Policies;
 use super::{Core, Drive};
 
@@ -59,9 +60,10 @@ impl Drive {
             buffer: self.buffer.clone(),
             copies: self.copies.clone(),
             conventional: self.conventional.clone(),
-            is_plain: false,
+            plain: PlainWay::default(),
         };
-        fork.look_whether_plain();
+        fork.plain
+            .look(&fork.core, &fork.background, fork.buffer.is_some());
         fork
     }
 }

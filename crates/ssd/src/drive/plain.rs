@@ -1,7 +1,7 @@
 //! The plain way of a command, which most take: a read of written blocks, or a write or append
 //! within an open zone, on a drive where nothing else has a part in it.
 //!
-//! Which drives these are is known before a command comes ([`Drive::is_plain`]): the front end
+//! Which drives these are is known before a command comes ([`PlainWay`]): the front end
 //! takes no time, no buffer, cache or erasure by thresholds is between zones and flash, no data is
 //! kept, and nobody records or watches. A command that is anything out of the common, which a
 //! look at its zone tells, takes the general way instead (`command`): nothing has changed by
@@ -11,18 +11,36 @@
 use zonelab_device::{Command, Completion, Found, Lba, Nanos, Op, QueueId, Tag};
 use zonelab_nvme::Status;
 
-use super::{Core, Drive, Owner, Request, Stage};
+use super::{Core, Owner, Request, Stage};
+use crate::background::Background;
 use crate::conventional::Role;
 use crate::flash::{BlockRange, Target};
 
-impl Drive {
-    /// Whether commands can take the plain way. What this depends on says so when it changes
-    /// ([`Drive::look_whether_plain`]).
-    pub(super) fn can_be_plain(&self) -> bool {
-        let core = &self.core;
-        self.buffer.is_none()
-            && !self.background.erases_by_thresholds()
-            && !self.background.folds()
+/// Whether commands can take the plain way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PlainWay {
+    is_open: bool,
+}
+
+impl PlainWay {
+    /// Whether they can. What this depends on says so when it changes ([`Self::look`]).
+    #[inline]
+    pub(super) const fn is_open(self) -> bool {
+        self.is_open
+    }
+
+    /// Whether everything that it depends on has said so when it changed.
+    pub(super) fn is_as(self, core: &Core, background: &Background, has_buffer: bool) -> bool {
+        let mut looked = self;
+        looked.look(core, background, has_buffer);
+        looked.is_open == self.is_open
+    }
+
+    /// Something of a drive may have changed that the plain way depends on.
+    pub(crate) fn look(&mut self, core: &Core, background: &Background, has_buffer: bool) {
+        self.is_open = !has_buffer
+            && !background.erases_by_thresholds()
+            && !background.folds()
             && core.prepared.is_none()
             && core.data.is_none()
             && !core.zones.are_kept()
@@ -31,14 +49,11 @@ impl Drive {
             && core.window.is_open()
             && core.recorder.is_none()
             && !core.is_tracked()
-            && core.flash.is_plain()
+            && core.flash.is_plain();
     }
+}
 
-    /// Something has changed of what [`Drive::can_be_plain`] looks at.
-    pub(crate) fn look_whether_plain(&mut self) {
-        self.is_plain = self.can_be_plain();
-    }
-
+impl Core {
     /// Takes a command if the plain way is open to it. If not, nothing has changed.
     pub(super) fn submit_plainly(
         &mut self,
@@ -46,20 +61,19 @@ impl Drive {
         (queue, tag): (QueueId, Tag),
         command: &Command,
     ) -> bool {
-        let core = &mut self.core;
-        let is_quiet = core.events.next_at().is_none_or(|at| at > now);
-        if !is_quiet || now < core.now || now < core.ready_at || !self.copies.is_empty() {
+        let is_quiet = self.events.next_at().is_none_or(|at| at > now);
+        if !is_quiet || now < self.now || now < self.ready_at {
             return false;
         }
-        let Some(slot) = core.requests.vacant() else {
+        let Some(slot) = self.requests.vacant() else {
             return false;
         };
-        let Some(piece) = core.start_plainly(now, command, slot) else {
+        let Some(piece) = self.start_plainly(now, command, slot) else {
             return false;
         };
-        core.now = now;
-        core.host_in_flight[piece.group as usize] += 1;
-        core.requests.insert_with(|| Request {
+        self.now = now;
+        self.host_in_flight[piece.group as usize] += 1;
+        self.requests.insert_with(|| Request {
             queue,
             tag,
             nsid: command.nsid,
@@ -81,42 +95,41 @@ impl Drive {
     /// Takes the end of flash work of a request, if that is all that it waited for and nothing
     /// comes after it. If not, nothing has changed.
     #[inline]
-    pub(super) fn end_plainly(&mut self, index: u32) -> bool {
-        let core = &mut self.core;
-        let request = core.requests.at(index);
+    pub(super) fn end_plainly(&mut self, index: u32, background: &Background) -> bool {
+        let request = self.requests.at(index);
         let is_last = request.pending == 1 && request.stage == Stage::Flash;
         if !is_last || request.role != Role::Zoned || !request.status.is_success() {
             return false;
         }
         let (mut result, op) = (request.result, request.op);
         let zone = match op {
-            Op::Read { slba, nlb } => match core.zones.only_zone_of(slba.0, nlb) {
+            Op::Read { slba, nlb } => match self.zones.only_zone_of(slba.0, nlb) {
                 Some(zone) => zone.0,
                 None => return false,
             },
             Op::Write { .. } | Op::Append { .. } => request.target.physical,
             _ => return false,
         };
-        let group = core.flash.layout().group_of(zone);
-        let in_flight = &mut core.host_in_flight[group as usize];
+        let group = self.flash.layout().group_of(zone);
+        let in_flight = &mut self.host_in_flight[group as usize];
         // Fills that wait for the host may go on.
-        if *in_flight <= 1 && self.background.has_yielding() {
+        if *in_flight <= 1 && background.has_yielding() {
             return false;
         }
         *in_flight -= 1;
-        if let (Op::Append { .. }, Some(namespace)) = (op, core.zones.namespace(request.nsid)) {
+        if let (Op::Append { .. }, Some(namespace)) = (op, self.zones.namespace(request.nsid)) {
             result -= namespace.first_lba().0;
         }
-        core.backlog.push(Completion {
+        self.backlog.push(Completion {
             queue: request.queue,
             tag: request.tag,
             status: request.status,
-            at: core.now,
+            at: self.now,
             result,
             found: request.found,
             data: request.data.take(),
         });
-        core.requests.free(index);
+        self.requests.free(index);
         true
     }
 }
@@ -202,18 +215,18 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::drive::Drive;
     use crate::profile;
 
     #[test]
     fn drives_are_plain_until_somebody_looks() {
         let config = profile::builtin("confznspp").expect("built in").config;
         let mut drive = Drive::new(&config);
-        assert!(drive.is_plain);
-        assert!(drive.fork().is_plain);
+        assert!(drive.plain.is_open());
+        assert!(drive.fork().plain.is_open());
         drive.watch_blocks();
-        assert!(!drive.is_plain);
+        assert!(!drive.plain.is_open());
         let behind_cores = profile::builtin("zn540").expect("built in").config;
-        assert!(!Drive::new(&behind_cores).is_plain);
+        assert!(!Drive::new(&behind_cores).plain.is_open());
     }
 }

@@ -46,7 +46,8 @@ impl Drive {
     /// Starts to keep what happens to blocks. There is no bound: this is for tests.
     pub fn watch_blocks(&mut self) {
         self.core.flash.watched = Some(Vec::new());
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
     }
 
     /// What happened to blocks since this was asked last, in order.

@@ -254,7 +254,8 @@ impl Drive {
         } else {
             let _ = ledger.take_spans();
         }
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
     }
 
     /// What was recorded since [`Drive::record`], and stops recording.
@@ -275,7 +276,8 @@ impl Drive {
         }
         record.spans = ledger.take_spans();
         record.zones = core::mem::take(&mut self.core.zone_log).history;
-        self.look_whether_plain();
+        self.plain
+            .look(&self.core, &self.background, self.buffer.is_some());
         record
     }
 }

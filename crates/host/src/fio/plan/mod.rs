@@ -205,6 +205,20 @@ impl JobFile {
     }
 }
 
+/// Where operations of a job go in so many bytes.
+fn pattern(section: &Section, bytes: u64) -> Pattern {
+    let options = &section.options;
+    match options.rw.random {
+        true => Pattern::Random {
+            distribution: options.random_distribution.over(bytes),
+            percent: options.percentage_random,
+            in_a_row: options.rw.in_a_row,
+            is_identical: options.is_identical,
+        },
+        false => Pattern::Sequential,
+    }
+}
+
 /// A conventional namespace as if all of it were one zone.
 const fn as_one_zone(namespace: &NamespaceInfo) -> ZonedInfo {
     ZonedInfo {
@@ -417,22 +431,11 @@ impl<'a> Planner<'a> {
         let zones_count = u64::from(zones.end - zones.start);
         self.check_depth(section, thread);
         self.check_latencies(section, thread);
-        let pattern = if options.rw.random {
-            let lbas = match &blocks {
-                Some(range) => range.lbas,
-                None => zones_count * self.device.zoned.zone_size_lbas,
-            };
-            Pattern::Random {
-                distribution: options
-                    .random_distribution
-                    .over(lbas * self.device.lba_bytes),
-                percent: options.percentage_random,
-                in_a_row: options.rw.in_a_row,
-                is_identical: options.is_identical,
-            }
-        } else {
-            Pattern::Sequential
+        let lbas = match &blocks {
+            Some(range) => range.lbas,
+            None => zones_count * self.device.zoned.zone_size_lbas,
         };
+        let pattern = pattern(section, lbas * self.device.lba_bytes);
         let (low, high) = options.startdelay;
         let spread = Rng::new(self.seed, u64::from(number) | 1 << 40).below(high - low + 1);
         let periods = flows

@@ -158,11 +158,10 @@ impl<'a> Checker<'a> {
         if operation.action == Action::Sync {
             return Ok(());
         }
-        if operation.action == Action::ResetAll && self.work.blocks.is_some() {
-            let what = "a reset of all zones, and there are none";
-            return Err((what.to_owned(), "replay_skip=trim leaves it out".to_owned()));
-        }
         if operation.action == Action::ResetAll {
+            if self.work.blocks.is_some() {
+                return on_blocks(operation.action);
+            }
             self.pointers.fill(0);
             return Ok(());
         }
@@ -186,16 +185,7 @@ impl<'a> Checker<'a> {
             return Err((what, valid));
         }
         if self.work.blocks.is_some() {
-            return match operation.action {
-                Action::Append | Action::Finish => {
-                    let what = "a zone append or finish, and there are no zones";
-                    Err((
-                        what.to_owned(),
-                        "reads, writes, trims and flushes".to_owned(),
-                    ))
-                }
-                _ => Ok(()),
-            };
+            return on_blocks(operation.action);
         }
         // Fits: the zones of the job.
         let zone = (lba / size) as u32;
@@ -244,6 +234,17 @@ impl<'a> Checker<'a> {
             Action::Read | Action::Sync | Action::ResetAll => {}
         }
         Ok(())
+    }
+}
+
+/// Whether an operation can be one on blocks without zones.
+fn on_blocks(action: Action) -> Result<(), (String, String)> {
+    match action {
+        Action::Append | Action::Finish | Action::ResetAll => Err((
+            "a command for zones, and there are none".to_owned(),
+            "reads, writes, trims and flushes".to_owned(),
+        )),
+        Action::Read | Action::Write | Action::Trim | Action::Sync => Ok(()),
     }
 }
 

@@ -38,6 +38,19 @@ pub(super) fn begins(bytes: &[u8]) -> Option<bool> {
     }
 }
 
+/// Whether an event begins with this word.
+fn known(magic: u32) -> Result<(), Wrong> {
+    if magic & !0xFF != MAGIC {
+        let what = "no event of blktrace: another magic number";
+        return Err(wrong(what, "binary traces of one file, unchanged"));
+    }
+    if magic & 0xFF != 7 {
+        let what = format!("version {} of blktrace", magic & 0xFF);
+        return Err(wrong(what, "version 7, or the text of `blkparse -i FILE`"));
+    }
+    Ok(())
+}
+
 /// Reads all events.
 ///
 /// # Errors
@@ -78,17 +91,7 @@ pub(super) fn read(
                 false => first << 32 | second,
             }
         };
-        if word(0) & !0xFF != MAGIC {
-            let what = "no event of blktrace: another magic number";
-            return Err((number, wrong(what, "binary traces of one file, unchanged")));
-        }
-        if word(0) & 0xFF != 7 {
-            let what = format!("version {} of blktrace", word(0) & 0xFF);
-            return Err((
-                number,
-                wrong(what, "version 7, or the text of `blkparse -i FILE`"),
-            ));
-        }
+        known(word(0)).map_err(|wrong| (number, wrong))?;
         // The length of the data is the last half word.
         let last = word(44);
         data.resize(
