@@ -175,7 +175,7 @@ fn every_declaration_is_complete() {
             );
         }
         let (_, name) = path.rsplit_once('.').unwrap_or(("", path));
-        let row = format!("| `{name}` | {value} | {default} | ");
+        let row = format!("* `{name}`: {value}; {default}.");
         assert!(page.contains(&row), "{row}");
     }
 }
