@@ -38,10 +38,7 @@ fn every_option_is_taken_or_refused_with_its_reason() {
                                 let warnings: Vec<_> =
                                     read.warnings.iter().map(|of| &of.what).collect();
                                 let says = |what: &&String| what.ends_with(why);
-                                assert!(
-                                    warnings.iter().all(|what| says(what)),
-                                    "{name}: {warnings:?}"
-                                );
+                                assert!(warnings.iter().all(says), "{name}: {warnings:?}");
                             }
                             Err(problem) => assert!(
                                 problem.contains("is none of the values"),

@@ -9,7 +9,7 @@ use zonelab_host::workload::replay::{Action, Operation, Trace};
 use super::support::tiny_info;
 
 fn read(bytes: &[u8], joins: bool, columns: Option<&str>) -> Result<Trace, String> {
-    let columns = columns.map(|text| Columns::stated(text).unwrap());
+    let columns = columns.map(|text| Columns::stated(text).expect("columns"));
     read_trace("t", bytes, joins, columns.as_ref()).map_err(|problem| problem.to_string())
 }
 
