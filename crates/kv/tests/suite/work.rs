@@ -11,7 +11,7 @@ use zonelab_host::{CoreId, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::{FilesConfig, FilesError, FinishWhen, Scarce};
 use zonelab_kv::lsm::{DbError, Options};
 use zonelab_kv::work::run::{Moment, Outcome, Setup, Stage, run};
-use zonelab_kv::work::{Kind, NAMES, Sizes, Spec, builtin};
+use zonelab_kv::work::{NAMES, Sizes, Spec, builtin};
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::Drive;
 use zonelab_ssd::config::{DataStore, DriveConfig};
