@@ -1,5 +1,5 @@
 //! Traces that jobs replay: fio's own logs (`read_iolog`, `write_iolog`), those of blktrace,
-//! binary or as the text of `blkparse`, and [tables](table).
+//! binary or as the text of `blkparse`, and tables.
 //!
 //! A trace is read line by line and kept as a [`Trace`], 24 bytes for each
 //! operation, however large its file is. Files come from outside, as those of
