@@ -60,6 +60,13 @@ impl Calculations {
         self.bell.as_fd()
     }
 
+    /// It rang. This takes the ring whether the result has been taken or not: the thread rings
+    /// after it has handed over the result, so that a turn of the loop can find that first, and
+    /// a ring that nobody takes would keep the loop from sleeping.
+    pub(super) fn heard(&self) {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+    }
+
     /// One more, for a peer at `address`. A queue has at most one at a time, so
     /// there are never more than connections.
     pub(super) fn add(&mut self, address: IpAddr, work: Calculation) {
@@ -77,8 +84,6 @@ impl Calculations {
             return None;
         }
         let result = self.thread.as_ref()?.results.try_recv().ok()?;
-        // It rings again with the next one.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.is_busy = false;
         Some(result)
     }
@@ -130,4 +135,65 @@ fn start(bell: Arc<OwnedFd>) -> Thread {
         tracing::error!(%error, "no thread for calculations");
     }
     Thread { work, results }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Backend, Server, ServerSettings, loop_calls};
+    use crate::controller::{Connected, Done, QueueHandle};
+    use zonelab_device::Buf;
+    use zonelab_nvme::fabrics::{Connect, ConnectData};
+    use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};
+
+    use super::*;
+
+    /// Nobody connects, and nothing is to be done.
+    struct Idle;
+
+    impl Backend for Idle {
+        fn connect(
+            &mut self,
+            _: Nanos,
+            _: (&SubmissionEntry, &Connect),
+            _: &ConnectData,
+        ) -> Result<Connected, CompletionEntry> {
+            unreachable!("nobody connects")
+        }
+
+        fn disconnect(&mut self, _: Nanos, _: QueueHandle) {}
+
+        fn submit(
+            &mut self,
+            _: Nanos,
+            _: QueueHandle,
+            _: &SubmissionEntry,
+            _: Option<Buf>,
+            _: u32,
+        ) {
+        }
+
+        fn recycle(&mut self, _: Buf) {}
+
+        fn next_event(&self) -> Option<Nanos> {
+            None
+        }
+
+        fn advance(&mut self, _: Nanos, _: &mut Vec<Done>, _: &mut Vec<QueueHandle>) {}
+    }
+
+    /// A turn that came between the result and its ring has taken the result already.
+    #[test]
+    fn a_ring_without_a_result_wakes_the_loop_once() {
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let mut server = Server::bind(address, ServerSettings::default()).expect("a free port");
+        let (_handle, calls) = loop_calls().expect("two descriptors");
+        let bell = Arc::clone(&server.calculations.bell);
+        rustix::io::write(&bell, &1u64.to_ne_bytes()).expect("there is room");
+        let mut events = Vec::with_capacity(4);
+        let turn = server.turn(&mut Idle, &calls, &mut events);
+        turn.expect("it waits");
+        let again = server.wait(Nanos::ZERO, &mut events);
+        again.expect("it looks");
+        assert!(events.is_empty());
+    }
 }

@@ -318,8 +318,8 @@ impl Server {
             let (mark, flags) = (event.data.u64(), event.flags);
             match mark {
                 LISTENER => self.accept(backend, now),
-                // Looked at in each turn.
-                CALCULATIONS => (),
+                // The result is looked for in each turn.
+                CALCULATIONS => self.calculations.heard(),
                 CALLS => calls.receive(self, backend, now),
                 mark => self.ready(mark as usize, flags, backend, now),
             }
