@@ -243,6 +243,9 @@ impl Background {
 
     fn end_erasure(&mut self, core: &mut Core, physical: u32, request: Option<u32>) {
         core.flash.erasure_ends(physical);
+        if core.flash.mapping_mut().has_given_back_stale() {
+            self.erase_waiting(core, core.now);
+        }
         // A zone that was reset again while it was being erased holds old data still.
         if !core.flash.is_being_erased(physical) {
             core.flash.mapping_mut().erased(physical);

@@ -1,15 +1,17 @@
 //! Zones that are assembled from storage elements (SilentZNS, section 4).
 
-use crate::drive_support::random::{drives, streams};
+use crate::drive_support::random::{NO_FRONT_END, Step, drives, streams};
 use crate::drive_support::{ERASE, PAGE, Rig, confznspp, fill, lazy, reset, small};
 use crate::elements_oracle::{Oracle, Shock, with_elements};
 use proptest::prelude::*;
 use zonelab_device::{Buf, Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
+use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::FaultTarget;
 use zonelab_ssd::account::{BusyByCause, Cause};
 use zonelab_ssd::config::{
-    DataStore, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, MappingConfig,
+    DataStore, DriveConfig, EraseExtent, EraseWhen, FillExtent, FinishConfig, Geometry,
+    MappingConfig, PageRegister, PlaneMode, StripeOrder,
 };
 use zonelab_ssd::mapping::allocator::Availability;
 use zonelab_ssd::profile;
@@ -432,4 +434,81 @@ proptest! {
         let mut rig = Rig::new(&config);
         Oracle::new(&config).run(&mut rig, &steps, &shocks);
     }
+}
+
+/// What a loss of power took from a zone is erased twice if a finish gives it back while
+/// it is being erased: it was programmed after its erasure had begun.
+#[test]
+fn what_is_given_back_during_its_erasure_is_erased_again() {
+    let (mut config, _) = (small(), ());
+    config.lba_bytes = 4_096;
+    config.geometry = Geometry {
+        channels: 2,
+        ways: 2,
+        dies: 1,
+        planes: 2,
+        blocks_per_plane: 14,
+        pages_per_block: 1,
+        page_bytes: 8_192,
+    };
+    config.zones.count = 3;
+    config.zones.size_lbas = 49;
+    config.zones.capacity_lbas = 49;
+    config.zones.max_active = None;
+    config.zones.max_open = None;
+    config.zones.channels = 2;
+    config.zones.ways = 1;
+    config.zones.stripe = StripeOrder::ChannelFirst;
+    config.zones.read_across = false;
+    config.front_end = NO_FRONT_END;
+    config.media.read_ns = Nanos(1);
+    config.media.program_ns = Nanos(1);
+    config.media.erase_ns = Nanos(940_227);
+    config.media.transfer_ns = Nanos(1);
+    config.media.partial_transfer = false;
+    config.media.page_register = PageRegister::Overlap;
+    config.media.planes = PlaneMode::Single;
+    config.write_buffer = None;
+    config.finish = FinishConfig::Fill {
+        granularity_bytes: 8_192,
+        pause_ns: Nanos::ZERO,
+        yield_ns: None,
+        buffered: false,
+        takes_core: false,
+        extent: FillExtent::Zone,
+    };
+    config.reset = reset(EraseWhen::Background, EraseExtent::Partial);
+    let config = with_elements(config, (12_026_700, true, false), 0);
+    let write = |zone, nlb| Step::Write { zone, nlb };
+    let mut steps = vec![Step::Pause(0), Step::Pause(0), write(0, 17)];
+    steps.push(Step::Read {
+        zone: 0,
+        offset: 0,
+        nlb: 1,
+    });
+    steps.extend([Step::Pause(0), Step::Pause(0)]);
+    steps.push(Step::ManageAll {
+        action: ZoneSendAction::RESET,
+    });
+    steps.push(write(4, 1));
+    steps.push(Step::WriteElsewhere {
+        zone: 0,
+        offset: 1,
+        nlb: 1,
+    });
+    steps.extend([write(1, 1), write(2, 1), write(3, 1)]);
+    steps.extend([write(0, 1); 5]);
+    steps.extend([Step::Pause(0); 4]);
+    steps.extend([write(0, 1); 3]);
+    steps.push(write(0, 24));
+    steps.extend([write(0, 1); 2]);
+    steps.push(Step::Report);
+    steps.extend([write(0, 1); 3]);
+    steps.push(Step::Manage {
+        zone: 0,
+        action: ZoneSendAction::FINISH,
+    });
+    let mut rig = Rig::new(&config);
+    let shocks = [(25, Shock::Power(993_070_460_852_367_426))];
+    Oracle::new(&config).run(&mut rig, &steps, &shocks);
 }

@@ -281,8 +281,8 @@ impl Elements {
         }
     }
 
-    /// Whether [`Self::trim`] took elements that have to be erased, and that no
-    /// erasure has, since this was asked last.
+    /// Whether zones gave back elements that have to be erased, and that no erasure has
+    /// any more, since this was asked last.
     pub(crate) fn has_given_back_stale(&mut self) -> bool {
         std::mem::take(&mut self.has_given_back_stale)
     }

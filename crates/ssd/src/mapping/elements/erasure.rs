@@ -133,18 +133,26 @@ impl Elements {
         for place in 0..self.shape.places {
             let is_taken = std::mem::take(self.taken_at(physical, place));
             if let Some(element) = self.at(physical, place).filter(|_| is_taken) {
-                assert!(
-                    self.erasing[element] > 0,
-                    "the erasure of element {element} ends once"
-                );
-                self.erasing[element] -= 1;
+                self.erasure_ends_of(element);
             }
         }
-        let erasing = &mut self.erasing;
-        self.trimmed.retain(|(of, element)| {
-            let is_over = *of == physical;
-            erasing[*element] -= u32::from(is_over);
+        let mut trimmed = std::mem::take(&mut self.trimmed);
+        trimmed.retain(|&(of, element)| {
+            let is_over = of == physical;
+            if is_over {
+                self.erasure_ends_of(element);
+            }
             !is_over
         });
+        self.trimmed = trimmed;
+    }
+
+    fn erasure_ends_of(&mut self, element: usize) {
+        let erasing = &mut self.erasing[element];
+        assert!(*erasing > 0, "the erasure of element {element} ends once");
+        *erasing -= 1;
+        // It was programmed and given back since its erasure began.
+        let is_left = *erasing == 0 && self.stale_left[element] > 0 && self.owner[element] == NONE;
+        self.has_given_back_stale |= is_left;
     }
 }
