@@ -64,7 +64,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("valid_mean_mib", "MiB"),
     ("unusable_mean_mib", "MiB"),
     ("dlwa", "1"),
-    // Of the whole run: die time still owed when it ended, over what dies did.
+    // Of the whole run: die time still owed when it ended, over all that dies had to do.
     ("owed_share", "1"),
     // Of a phase: flash programmed by what its jobs wrote.
     ("flash_write_amp", "1"),

@@ -1,65 +1,133 @@
 //! Drives that put work off until after the run: their numbers are those of a drive that does less.
 
+use serde_json::{Value, json};
 use zonelab_device::Nanos;
 use zonelab_figures::table::time;
+use zonelab_ssd::Drive;
+use zonelab_ssd::account::Totals;
 use zonelab_ssd::flash::Owed;
 
 use crate::idle::grouped;
 use crate::notices::Notice;
 use crate::run::PointResult;
 
-/// The least share of what dies did in a run that is worth a sentence if it was put off.
+/// The least share of all that dies had to do that is worth a sentence if it was put off.
 pub const LEAST_SHARE: f64 = 0.01;
 
 /// What the drive of a point had still to do.
 pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
     let drive = result.drive.as_ref()?;
-    let (share, text) = words(&drive.owed, Nanos(drive.busy_ns.1.values().sum()))?;
-    Some(Notice::of_point(result, "owed", (share, text)))
+    let said = words(&drive.owed, drive.die_time(), &drive.totals)?;
+    Some(Notice::of_point(result, "owed", said))
 }
 
-/// What a drive had still to do, whose dies worked for `done` together: in parts of that, and in
-/// words. `None`: next to nothing.
+/// What a drive owes, beside how long its dies were busy together since it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Debt {
+    /// What it owes.
+    pub owed: Owed,
+    /// Busy time of its dies.
+    pub busy: Nanos,
+}
+
+impl Debt {
+    /// What `drive` owes now.
+    #[must_use]
+    pub fn of(drive: &Drive) -> Self {
+        let units = drive.flash().media().ledger().units.iter();
+        Self {
+            owed: drive.owed(),
+            busy: Nanos(units.flatten().sum()),
+        }
+    }
+
+    /// See [`words`].
+    #[must_use]
+    pub fn words(&self, totals: &Totals) -> Option<String> {
+        let (_, text) = words(&self.owed, self.busy, totals)?;
+        Some(text)
+    }
+}
+
+/// `owed` as it stands in JSON.
 #[must_use]
-pub fn words(owed: &Owed, done: Nanos) -> Option<(f64, String)> {
-    // Of dies that did nothing it is all.
-    let share = match (owed.die_time, done) {
-        (Nanos::ZERO, _) => 0.0,
-        (_, Nanos::ZERO) => f64::MAX,
-        (owed, done) => owed.0 as f64 / done.0 as f64,
-    };
-    if share < LEAST_SHARE {
+pub fn to_json(owed: &Owed) -> Value {
+    json!({
+        "stale_blocks": owed.stale_blocks,
+        "buffered_bytes": owed.buffered_bytes,
+        "cached_bytes": owed.cached_bytes,
+        "unfilled_bytes": owed.unfilled_bytes,
+        "under_way_ns": owed.under_way.0,
+        "unit_ns": owed.die_time.0,
+    })
+}
+
+/// What a drive had still to do that did `totals`, with dies that were busy with `busy` together:
+/// in parts of all that these had to do, and in words. `None`: next to nothing.
+#[must_use]
+pub fn words(owed: &Owed, busy: Nanos, totals: &Totals) -> Option<(f64, String)> {
+    let share = owed.share(busy);
+    let dlwa = in_buffer(owed, totals);
+    if share < LEAST_SHARE && dlwa.is_none() {
         return None;
     }
-    let mib = |bytes: u64| format!("{} MiB", grouped(bytes.div_ceil(1 << 20)));
     let parts = [
         (
             owed.stale_blocks,
             format!("{} blocks to be erased", grouped(owed.stale_blocks)),
         ),
         (
+            owed.buffered_bytes,
+            format!("{} in its write buffer", size(owed.buffered_bytes)),
+        ),
+        (
             owed.cached_bytes,
-            format!("{} in its cache to be folded", mib(owed.cached_bytes)),
+            format!("{} in its cache to be folded", size(owed.cached_bytes)),
         ),
         (
             owed.unfilled_bytes,
             format!(
                 "{} of finished zones to be filled",
-                mib(owed.unfilled_bytes)
+                size(owed.unfilled_bytes)
             ),
+        ),
+        (
+            owed.under_way.0,
+            format!("{} of work under way", time(owed.under_way.0)),
         ),
     ];
     let parts = parts.into_iter().filter(|(amount, _)| *amount > 0);
     let parts: Vec<String> = parts.map(|(_, text)| text).collect();
-    // Of dies that did next to nothing, a multiple says nothing.
-    let compared = match share < 2.0 {
-        true => format!(", {:.0} % of what its dies did", share * 100.0),
+    // Beside dies that did less than this, how much less says nothing.
+    let compared = match share <= 0.5 {
+        true => format!(", {:.0} % of what its dies had to do", share * 100.0),
         false => ", more than all that its dies did".to_owned(),
     };
+    let dlwa = dlwa.map_or_else(String::new, |dlwa| format!("; {dlwa}"));
     let text = format!(
-        "{} of die time was still owed at the end ({}){compared}: it is in no latency",
+        "{} of die time was still owed at the end ({}){compared}: it is in no latency{dlwa}",
         time(owed.die_time.0),
         parts.join(", "),
     );
     Some((share, text))
+}
+
+/// Why a write amplification below 1 is none, in words: of what was written, some is in no flash
+/// yet.
+#[must_use]
+pub fn in_buffer(owed: &Owed, totals: &Totals) -> Option<String> {
+    let dlwa = totals.dlwa()?;
+    (dlwa < 1.0 && owed.buffered_bytes > 0).then(|| {
+        let held = size(owed.buffered_bytes);
+        format!("DLWA {dlwa:.3}: {held} of what was written is still in the write buffer")
+    })
+}
+
+/// A number of bytes in MiB, rounded up; fewer than ten of them in KiB, unless they are whole.
+fn size(bytes: u64) -> String {
+    let is_small = bytes < 10 << 20 && !bytes.is_multiple_of(1 << 20);
+    match is_small {
+        true => format!("{} KiB", grouped(bytes.div_ceil(1 << 10))),
+        false => format!("{} MiB", grouped(bytes.div_ceil(1 << 20))),
+    }
 }

@@ -30,6 +30,7 @@ pub use blocks::{BlockState, Blocks};
 use cache::Cache;
 pub(crate) use cache::{Foldable, SavedCache};
 use operations::duration_ns;
+pub(crate) use owed::Left;
 pub use owed::Owed;
 use placement::Placements;
 use plain::PageTimes;

@@ -272,6 +272,7 @@ fn emulated(
         run,
         end,
         wear,
+        debt,
         lost_completions,
         faults_struck,
     } = kv::run_alone(drive, way, template, surroundings).map_err(unfit)?;
@@ -297,6 +298,7 @@ fn emulated(
         device: &args.device,
         drive: Some(drive_toml),
         wear: Some(wear),
+        debt: Some(debt),
         seed: args.seed,
         interrupted: progress.is_interrupted(),
     };

@@ -73,6 +73,7 @@ pub(super) fn kv(args: &Args, template: &KvTemplate, address: Address) -> Result
         device: &args.device,
         drive: None,
         wear: None,
+        debt: None,
         seed: args.seed,
         interrupted: progress.is_interrupted(),
     };

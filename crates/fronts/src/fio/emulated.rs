@@ -1,6 +1,6 @@
 //! Runs a plan on an emulated drive, under either clock.
 
-use zonelab_device::{Monotonic, NamespaceId, Nanos};
+use zonelab_device::{Monotonic, NamespaceId};
 use zonelab_host::fio::Plan;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::ZoneTable;
@@ -9,6 +9,7 @@ use zonelab_lab::device::Site;
 use zonelab_lab::device::{InRealTime, InVirtualTime};
 use zonelab_lab::device::{OverPcie, endpoint_of};
 use zonelab_lab::device::{declare, zones_of};
+use zonelab_lab::owed::Debt;
 use zonelab_lab::trace::PointTrace;
 use zonelab_sim::{Emulated, HostCosts, SharedDrive};
 use zonelab_ssd::account::Totals;
@@ -155,11 +156,9 @@ fn on_emulated<O: Owner, S: Site>(
 
 /// What a drive did since its totals were `before`.
 fn work_of(drive: &Drive, before: &Totals) -> DriveWork {
-    let units = drive.flash().media().ledger().units.iter();
     DriveWork {
         totals: drive.totals().since(before),
-        die_time: Nanos(units.flatten().sum()),
-        owed: drive.flash().owed(),
+        debt: Debt::of(drive),
     }
 }
 

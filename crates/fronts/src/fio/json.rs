@@ -10,6 +10,7 @@ use zonelab_host::stats::{self, Finds, OpKind};
 use zonelab_host::workload::directed as workload;
 use zonelab_host::workload::record::{BUCKETS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
+use zonelab_lab::owed;
 use zonelab_lab::rows::significant;
 
 use super::report::{Entry, LATENESS, Report, Samples};
@@ -95,11 +96,7 @@ struct Extra<'a> {
 
 /// What the drive did, with the keys of `points.json`.
 fn drive(work: &DriveWork) -> Value {
-    let DriveWork {
-        totals,
-        die_time,
-        owed,
-    } = work;
+    let DriveWork { totals, debt } = work;
     json!({
         "host_write_bytes": totals.host_write_bytes,
         "host_read_bytes": totals.host_read_bytes,
@@ -111,13 +108,8 @@ fn drive(work: &DriveWork) -> Value {
         "erased_blocks": totals.erased_blocks,
         "resets": totals.resets,
         "finishes": totals.finishes,
-        "unit_busy_ns": die_time.0,
-        "owed": {
-            "stale_blocks": owed.stale_blocks,
-            "cached_bytes": owed.cached_bytes,
-            "unfilled_bytes": owed.unfilled_bytes,
-            "unit_ns": owed.die_time.0,
-        },
+        "unit_busy_ns": debt.busy.0,
+        "owed": owed::to_json(&debt.owed),
     })
 }
 

@@ -17,7 +17,7 @@ use zonelab_lab::conditions::Conditions;
 pub use zonelab_lab::device::threads::ThreadResult;
 use zonelab_lab::device::threads::{self, Program, Task};
 use zonelab_lab::device::{QueueOf, ReportedZone, Site, Watched, processors};
-use zonelab_lab::owed;
+use zonelab_lab::owed::Debt;
 use zonelab_lab::run::queue_names;
 use zonelab_lab::trace::PointTrace;
 use zonelab_nvme::Status;
@@ -25,7 +25,6 @@ use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_sim::HostCosts;
 use zonelab_ssd::account::Totals;
 use zonelab_ssd::faults::LostCompletions;
-use zonelab_ssd::flash::Owed;
 use zonelab_ssd::record::RecordLimits;
 
 /// How to run.
@@ -82,18 +81,15 @@ pub struct FioRun {
 pub struct DriveWork {
     /// Bytes and operations.
     pub totals: Totals,
-    /// Time of its dies, all together.
-    pub die_time: Nanos,
     /// What it had still to do at the end.
-    pub owed: Owed,
+    pub debt: Debt,
 }
 
 impl DriveWork {
     /// What it put off, in words, if that is more than a little.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let (_, words) = owed::words(&self.owed, self.die_time)?;
-        Some(words)
+        self.debt.words(&self.totals)
     }
 }
 

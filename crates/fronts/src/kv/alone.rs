@@ -6,6 +6,7 @@ use zonelab_lab::device::Owner;
 use zonelab_lab::device::Reached;
 use zonelab_lab::device::{OverPcie, endpoint_of};
 use zonelab_lab::kv::{KvJob, KvRun, KvTemplate, Surroundings, Wear};
+use zonelab_lab::owed::Debt;
 use zonelab_lab::run::STORE_DEPTH;
 use zonelab_sim::{Emulated, HostCosts};
 use zonelab_ssd::faults::{FaultyDrive, LostCompletions};
@@ -30,6 +31,8 @@ pub struct Alone {
     pub end: RunEnd,
     /// How often blocks of the flash were erased.
     pub wear: Wear,
+    /// What the drive still owed.
+    pub debt: Debt,
     /// Completions that faults have lost, if the store may wait for these.
     pub lost_completions: Option<LostCompletions>,
     /// How often each fault of the plan struck, in its order.
@@ -108,6 +111,7 @@ fn ended<O: Owner>(job: KvJob, end: RunEnd, owner: &O) -> Alone {
         run: job.into_run(),
         end,
         wear: owner.with_drive(|drive| Wear::of(&drive.flash().erase_counts())),
+        debt: owner.with_drive(|drive| Debt::of(drive)),
         lost_completions: owner.with_faults(|drive| drive.lost_completions()),
         faults_struck: owner.with_faults(|drive| drive.struck_by_fault()),
     }

@@ -11,6 +11,7 @@ use zonelab_kv::files::Usage;
 use zonelab_kv::lsm::StallCause;
 use zonelab_kv::work::Kind;
 use zonelab_lab::kv::{KvRun, KvTemplate, Sample, TreeWork, Wear, space};
+use zonelab_lab::owed::{self, Debt};
 use zonelab_lab::rows::significant;
 use zonelab_lab::table::{Cell, Column, Style, Table, microseconds, number};
 
@@ -42,6 +43,8 @@ pub struct Report<'a> {
     pub drive: Option<String>,
     /// How often blocks were erased, of an emulated drive.
     pub wear: Option<Wear>,
+    /// What the drive still owed, of an emulated one.
+    pub debt: Option<Debt>,
     /// Seed of the run.
     pub seed: u64,
     /// It was interrupted.
@@ -115,6 +118,9 @@ pub fn to_text(report: &Report<'_>, style: &Style) -> String {
     }
     for warning in TreeWork::of(&run.outcome.stores).warnings() {
         let _ = writeln!(text, "warning: {warning}");
+    }
+    if let Some(owed) = report.debt.and_then(|debt| debt.words(&run.totals)) {
+        let _ = writeln!(text, "warning: {owed}");
     }
     text.push('\n');
     text.push_str(&latencies(run, style));
@@ -375,7 +381,10 @@ pub fn to_json(report: &Report<'_>) -> String {
             "finishes": usage.finishes,
             "resets": usage.resets,
         },
-        "device_writes": report.wear.map(|wear| device_json(run, wear)),
+        "device_writes": report
+            .wear
+            .zip(report.debt)
+            .map(|(wear, debt)| device_json(run, wear, &debt)),
         "samples": run.samples.iter().map(sample_json).collect::<Vec<_>>(),
     });
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
@@ -404,7 +413,7 @@ fn kind_json(run: &KvRun, kind: Kind) -> Value {
     })
 }
 
-fn device_json(run: &KvRun, wear: Wear) -> Value {
+fn device_json(run: &KvRun, wear: Wear, debt: &Debt) -> Value {
     let totals = &run.totals;
     json!({
         "dlwa": totals.dlwa().map(significant),
@@ -414,6 +423,7 @@ fn device_json(run: &KvRun, wear: Wear) -> Value {
         "erased_blocks": totals.erased_blocks,
         "zone_finishes": totals.finishes,
         "zone_resets": totals.resets,
+        "owed": owed::to_json(&debt.owed),
         "erases": {
             "median": wear.median,
             "mean": significant(wear.mean),

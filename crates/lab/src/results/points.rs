@@ -5,6 +5,7 @@ use zonelab_host::stats::Latency;
 
 use super::{Finished, exports};
 use crate::conditions::JobFailure;
+use crate::owed;
 use crate::rows::significant;
 use crate::run::{EndedEarly, PointResult};
 
@@ -87,12 +88,7 @@ pub fn point_json(experiment: &str, result: &PointResult, seed: u64) -> Value {
             "channel_busy_ns": drive.busy_ns.0,
             "units": drive.resources.1,
             "unit_busy_ns": drive.busy_ns.1,
-            "owed": {
-                "stale_blocks": drive.owed.stale_blocks,
-                "cached_bytes": drive.owed.cached_bytes,
-                "unfilled_bytes": drive.owed.unfilled_bytes,
-                "unit_ns": drive.owed.die_time.0,
-            },
+            "owed": owed::to_json(&drive.owed),
         });
     }
     if let Some(late) = &result.lateness {

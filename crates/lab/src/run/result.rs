@@ -180,12 +180,18 @@ impl JobMeasured {
 }
 
 impl DriveMeasured {
-    /// What it put off, in parts of what its dies did. `None`: nothing, or they did nothing.
+    /// Busy time of its dies, or planes that work by themselves, all together.
+    #[must_use]
+    pub fn die_time(&self) -> Nanos {
+        Nanos(self.busy_ns.1.values().sum())
+    }
+
+    /// What it still owed, in parts of all that its dies had to do ([`Owed::share`]). `None`:
+    /// nothing.
     #[must_use]
     pub fn owed_share(&self) -> Option<f64> {
-        let done_ns: u64 = self.busy_ns.1.values().sum();
-        let owed_ns = self.owed.die_time.0;
-        (owed_ns > 0 && done_ns > 0).then(|| owed_ns as f64 / done_ns as f64)
+        let share = self.owed.share(self.die_time());
+        (share > 0.0).then_some(share)
     }
 
     /// What `drive` did since its totals were `before`.
@@ -203,7 +209,7 @@ impl DriveMeasured {
             totals: drive.totals().since(before),
             busy_ns: (by_cause(&ledger.channels), by_cause(&ledger.units)),
             resources: (ledger.channels.len() as u32, ledger.units.len() as u32),
-            owed: drive.flash().owed(),
+            owed: drive.owed(),
             detail: PointDetail::of(drive),
             zone_history: first_changes(zones),
         }

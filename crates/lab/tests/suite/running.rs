@@ -419,6 +419,9 @@ fn what_is_put_off_is_owed() {
         let (cached, unfilled) = (owed.cached_bytes, owed.unfilled_bytes);
         assert_eq!((owed.stale_blocks, cached, unfilled), (blocks, 0, 0));
         assert_eq!(owed.die_time.0, blocks * 3_500_000);
+        // All of it, where the dies did nothing.
+        let share = (blocks > 0).then_some(1.0);
+        assert_eq!(results[0].jobs[0].metrics.get("owed_share"), share);
         let points = points(&file, &[]).expect("the file is sound");
         let measured = (points[0].experiment(), &points[..], &results[..]);
         let said = zonelab_lab::idle::warnings(&[measured], true);

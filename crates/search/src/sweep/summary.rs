@@ -248,7 +248,7 @@ fn unfinished(lines: &[Line]) -> Vec<String> {
         let ((count, all), series) = (of.runs, of.series);
         format!(
             "series \"{series}\": in {count} of {all} runs the drive still owed die time at the end, \
-             up to {:.0} % of what its dies did (`owed_share`), which is in no latency",
+             up to {:.0} % of what its dies had to do (`owed_share`), which is in no latency",
             of.most * 100.0
         )
     });

@@ -17,10 +17,11 @@ use zonelab_device::Nanos;
 
 use super::{Background, Task};
 use crate::account::Cause;
-use crate::config::DriveConfig;
+use crate::config::{DriveConfig, FinishConfig};
 use crate::drive::{Core, Effect, Owner};
 use crate::event::Event;
 use crate::flash::{Foldable, Target};
+use crate::layout::Layout;
 
 /// "None" of a link.
 const NONE: u32 = u32::MAX;
@@ -435,6 +436,33 @@ impl Background {
         {
             folding.has_finished(physical);
         }
+    }
+
+    /// Logical blocks that finishes will fill and have given to no die, without those that the
+    /// cache knows of; and those that are in the cache and being programmed elsewhere.
+    pub(crate) fn unfilled_and_folding_lbas(&self, layout: &Layout) -> (u64, u64) {
+        let page_lbas = layout.page_lbas();
+        let zone_end = layout.zone_pages() * page_lbas;
+        let (mut unfilled, mut folding) = (0, 0);
+        for (_, task) in self.tasks.iter() {
+            match task {
+                // It waits until the write buffer has nothing more of its zone.
+                Task::Fill(fill) if self.finish == FinishConfig::AtFold => {
+                    let first = fill.next_lba.next_multiple_of(page_lbas);
+                    unfilled += u64::from(zone_end.saturating_sub(first));
+                }
+                Task::Fold(fold) if !fold.is_orphan => {
+                    let is_begun = fold.stage == FoldStage::Programming;
+                    match (fold.of.is_rest, is_begun) {
+                        (true, false) => unfilled += u64::from(fold.of.range.count),
+                        (false, true) => folding += u64::from(fold.of.range.count),
+                        (true, true) | (false, false) => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        (unfilled, folding)
     }
 
     pub(super) fn assert_folding(&self) {

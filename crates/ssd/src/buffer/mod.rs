@@ -275,6 +275,18 @@ impl WriteBuffer {
         blocks.issued = blocks.admitted;
     }
 
+    /// Blocks of `zones` that are in the buffer, and that no die has been given.
+    pub(crate) fn held_lbas(&self, zones: &Zones) -> u64 {
+        let behind = (0..).map(ZoneId).zip(&self.zones);
+        let behind = behind.map(|(zone, blocks)| {
+            let end = u64::from(blocks.admitted).min(zones.host_lbas(zone));
+            end.saturating_sub(u64::from(blocks.issued))
+        });
+        let ready = self.programs.iter().map(|(_, program)| program);
+        let ready = ready.filter(|of| !(of.has_started || of.is_orphan || of.is_fill));
+        behind.sum::<u64>() + ready.map(|of| u64::from(of.end - of.first)).sum::<u64>()
+    }
+
     /// Says whether what is written to a zone was collected.
     pub(crate) fn holds_collected(&mut self, zone: ZoneId, is_collected: bool) {
         self.zones[zone.0 as usize].is_collected = is_collected;

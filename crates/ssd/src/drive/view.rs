@@ -5,7 +5,7 @@ use zonelab_device::{DeviceInfo, NamespaceInfo, ZonedInfo, ZrwaInfo};
 use super::{Core, Drive};
 use crate::account::Totals;
 use crate::config::{DriveConfig, NamespaceKind};
-use crate::flash::Flash;
+use crate::flash::{Flash, Left, Owed};
 use crate::mapping::Mapping;
 use crate::zones::Zones;
 
@@ -102,6 +102,21 @@ impl Drive {
                 - self.core.totals.fold_program_bytes,
             ..self.core.totals
         }
+    }
+
+    /// What it has still to do for commands that have completed. It looks at every block.
+    #[must_use]
+    pub fn owed(&self) -> Owed {
+        let Core { flash, zones, .. } = &self.core;
+        let buffer = self.buffer.as_ref();
+        let (unfilled_lbas, folding_lbas) =
+            self.background.unfilled_and_folding_lbas(flash.layout());
+        let left = Left {
+            buffered_lbas: buffer.map_or(0, |buffer| buffer.held_lbas(zones)),
+            unfilled_lbas,
+            folding_lbas,
+        };
+        flash.owed(self.core.now, &left)
     }
 
     /// Events that the drive has handled since it was made.

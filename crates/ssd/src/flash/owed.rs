@@ -1,5 +1,6 @@
-//! Work that is put off: by resets until somebody writes, by programs and finishes until a cache is
-//! folded.
+//! Work that is left when one stops looking: put off by resets until somebody writes, by programs
+//! and finishes until a cache is folded, by writes while there is room in a buffer, and what dies
+//! have begun or have in their lines.
 
 use zonelab_device::Nanos;
 
@@ -10,32 +11,76 @@ use super::Flash;
 pub struct Owed {
     /// Blocks to be erased before they are programmed again.
     pub stale_blocks: u64,
+    /// Bytes of the host in the write buffer that no die has been given yet.
+    pub buffered_bytes: u64,
     /// Bytes in the SLC cache.
     pub cached_bytes: u64,
     /// Bytes that finishes left to be programmed when the cache is folded.
     pub unfilled_bytes: u64,
+    /// What is left of the operations that dies were given, all dies or planes together: the
+    /// blocks and bytes of these count as erased and programmed, and in none of the above.
+    pub under_way: Nanos,
+    /// The part of it that is in the busy time of the dies already ([`Media::ledger`]).
+    ///
+    /// [`Media::ledger`]: crate::media::Media::ledger
+    pub booked: Nanos,
     /// The least time that dies, or planes that work by themselves, take for it, all together:
-    /// the erasures of blocks, and programs of what is to be folded.
+    /// what is under way, the erasures of blocks, and programs of what is in the buffer, to be
+    /// folded or to be filled.
     pub die_time: Nanos,
 }
 
-impl Flash {
-    /// What is put off. It looks at every block.
+impl Owed {
+    /// What is owed in parts of all that dies have to do, of which they were busy with `busy`:
+    /// from 0, nothing, to 1, everything.
     #[must_use]
-    pub fn owed(&self) -> Owed {
+    pub fn share(&self, busy: Nanos) -> f64 {
+        let done = busy.saturating_sub(self.booked).0 as f64;
+        match self.die_time.0 as f64 {
+            0.0 => 0.0,
+            owed => owed / (owed + done),
+        }
+    }
+}
+
+/// What the rest of a drive has left for its flash to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Left {
+    /// Logical blocks of the host that the write buffer has given to no die.
+    pub(crate) buffered_lbas: u64,
+    /// Logical blocks that finishes will fill, and that the cache does not know of.
+    pub(crate) unfilled_lbas: u64,
+    /// Logical blocks that are in the cache and being programmed elsewhere.
+    pub(crate) folding_lbas: u64,
+}
+
+impl Flash {
+    /// What is put off at `now`. It looks at every block.
+    pub(crate) fn owed(&self, now: Nanos, left: &Left) -> Owed {
         let stale = (0..self.blocks.len()).filter(|&block| self.blocks.is_stale(block));
         let stale_blocks = stale.count() as u64;
-        let (cached_bytes, unfilled_bytes) = (self.cached_bytes(), self.unfilled_bytes());
-        let pages = (cached_bytes + unfilled_bytes) / u64::from(self.page_bytes);
-        // Planes that work together erase and program at the same time.
-        let at_once = u64::from(self.layout.planes_together());
+        let lba_bytes = u64::from(self.page_bytes / self.layout.page_lbas());
+        let buffered_bytes = left.buffered_lbas * lba_bytes;
+        let cached_bytes = self.cached_bytes();
+        let unfilled_bytes = self.unfilled_bytes() + left.unfilled_lbas * lba_bytes;
+        let to_fold = cached_bytes.saturating_sub(left.folding_lbas * lba_bytes);
+        let pages =
+            (buffered_bytes + to_fold + unfilled_bytes).div_ceil(u64::from(self.page_bytes));
         let erase_ns = stale_blocks.saturating_mul(self.timing.erase_ns.0);
         let program_ns = pages.saturating_mul(self.timing.program_ns.0);
+        let cache_ns = self.cache_program_ns(buffered_bytes);
+        // Planes that work together erase and program at the same time.
+        let at_once = u64::from(self.layout.planes_together());
+        let put_off = erase_ns.saturating_add(program_ns).saturating_add(cache_ns) / at_once;
+        let (under_way, booked) = self.media.under_way(now);
         Owed {
             stale_blocks,
+            buffered_bytes,
             cached_bytes,
             unfilled_bytes,
-            die_time: Nanos(erase_ns.saturating_add(program_ns) / at_once),
+            under_way,
+            booked,
+            die_time: under_way.saturating_add(Nanos(put_off)),
         }
     }
 }

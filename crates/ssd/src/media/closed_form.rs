@@ -224,6 +224,11 @@ impl ClosedForm {
         self.units[unit as usize].free_at <= now
     }
 
+    /// How long `unit` is booked beyond `now`: for all that it was given.
+    pub(super) fn booked_ahead(&self, now: Nanos, unit: u32) -> Nanos {
+        self.backlog(now, unit)
+    }
+
     pub(super) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
         self.units[unit as usize].free_at.saturating_sub(now)
     }

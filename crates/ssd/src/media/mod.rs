@@ -362,6 +362,19 @@ impl Media {
         on_engine!(&self.engine, e => e.backlog(now, unit))
     }
 
+    /// What is left at `now` of the operations that units were given, all units together, and
+    /// the part of it that the ledger has booked already. As [`Self::backlog`] has it.
+    #[must_use]
+    pub fn under_way(&self, now: Nanos) -> (Nanos, Nanos) {
+        // Fits: units are counted in 32 bits.
+        let units = 0..self.ledger().units.len() as u32;
+        units.fold((Nanos::ZERO, Nanos::ZERO), |(left, booked), unit| {
+            let ahead = on_engine!(&self.engine, e => e.booked_ahead(now, unit));
+            let backlog = self.backlog(now, unit);
+            (left.saturating_add(backlog), booked.saturating_add(ahead))
+        })
+    }
+
     /// Busy time of each channel and unit.
     ///
     /// Work is booked when its time is certain, which is often before it has

@@ -116,6 +116,14 @@ impl Flash {
         lbas.sum::<u64>() * u64::from(self.page_bytes / self.layout.page_lbas())
     }
 
+    /// Time of dies for the programs of so many bytes that have to go to the SLC cache, if there
+    /// is one.
+    pub(crate) fn cache_program_ns(&self, bytes: u64) -> u64 {
+        let Some(cache) = &self.cache else { return 0 };
+        let pages = bytes.div_ceil(u64::from(cache.config.page_bytes));
+        pages.saturating_mul(cache.config.program_ns.0)
+    }
+
     /// Where in the SLC cache a logical block of a physical zone is: the block of the drive,
     /// and how many logical blocks lie in front of it there. `None`: it is on the blocks of the
     /// zone, if anywhere.

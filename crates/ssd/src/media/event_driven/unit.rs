@@ -458,6 +458,20 @@ impl EventDriven {
             && this.writes.first().is_none()
     }
 
+    /// How long `unit` is booked beyond `now`: what can still be suspended is not.
+    pub(in crate::media) fn booked_ahead(&self, now: Nanos, unit: u32) -> Nanos {
+        let this = &self.units[unit as usize];
+        let until = match this.running {
+            Running::Write(write) => write.booked_to,
+            Running::Settled | Running::Read(_) => this.free_at,
+        };
+        match until {
+            // Held by a page that waits for its channel.
+            Nanos::MAX => Nanos::ZERO,
+            until => until.saturating_sub(now),
+        }
+    }
+
     pub(in crate::media) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
         let this = &self.units[unit as usize];
         let mut backlog = this.waiting;
