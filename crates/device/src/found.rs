@@ -16,7 +16,7 @@ pub enum Found {
         nothing: bool,
     },
     /// What it is there for, with so many blocks: those that it transfers; those that a zone
-    /// held which it reset; those that were left of a zone which it finished.
+    /// held which it reset; those that it filled of a zone which it finished.
     Work(u32),
     /// All that is written of what it read was in a buffer of the device: no media was read.
     Buffered,

@@ -276,7 +276,8 @@ pub(super) struct Done {
     /// When it was issued, and with the drive if submission and completion are told apart.
     pub(super) submitted: Nanos,
     pub(super) completed: Nanos,
-    /// Blocks that it counts as: those that were asked for, as fio has it.
+    /// Blocks that it counts as: those that were asked for, as fio has it; of a finish those that
+    /// it filled.
     pub(super) lbas: u64,
     /// Blocks of it that there was something to do with: less for management of zones that
     /// held, or lacked, less than was asked for.

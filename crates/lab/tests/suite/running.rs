@@ -430,6 +430,31 @@ fn what_is_put_off_is_owed() {
     }
 }
 
+/// A finish that only changes the state of its zone fills nothing; one that fills counts what the
+/// zone lacked.
+#[test]
+fn finishes_count_what_they_fill() {
+    let file = |drive: &str| {
+        format!(
+            "schema = 1\nid = \"x\"\ntitle = \"x\"\nprofile = \"tiny\"\ndrive = [{drive}]\n\
+             [[job]]\nname = \"j\"\nwork = \"finish\"\nzones = \"4..=6\"\n\
+             [[series]]\nname = \"s\"\njobs = [\"j\"]\n"
+        )
+    };
+    for (drive, fills) in [("", true), ("\"finish.design=metadata\"", false)] {
+        let results = run(&file(drive), 1, 1).unwrap();
+        let metric = |name| results[0].jobs[0].metrics.get(name);
+        assert_eq!(metric("mib_s").unwrap() > 0.0, fills);
+        assert_eq!(metric("nothing_share"), Some(0.0));
+        let filled = drive_of(&results[0]).totals.fill_program_bytes as f64;
+        let counted = metric("mib_s").unwrap() / metric("ops_s").unwrap() * 3.0;
+        assert!(
+            (counted * (1 << 20) as f64 - filled).abs() < 1.0,
+            "{counted} {filled}"
+        );
+    }
+}
+
 /// Reads "beside resets" are beside writes if the resets' zones are filled first, and beside
 /// resets if they are full.
 #[test]

@@ -366,18 +366,21 @@ impl BackEnd<'_> {
             let count = granularity_lbas.min(fill.end_lba - fill.next_lba);
             fill.next_lba += count;
             fill.wait = FillWait::Line;
-            let zone = fill.zone;
+            let (zone, request) = (fill.zone, fill.request);
+            let first = fill.next_lba - count;
+            self.core.finish_fills(request, BlockRange { first, count });
             if let Some((buffer, mut below)) = self.with_buffer() {
                 buffer.fill(&mut below, task, zone, count);
             }
             return;
         }
         fill.wait = FillWait::Flash;
-        let (physical, first) = (fill.physical, fill.next_lba);
+        let (physical, first, request) = (fill.physical, fill.next_lba, fill.request);
         self.background.hurry_erasure(self.core, physical);
         let mut left = whole_operations(self.core.flash.layout(), first, granularity_lbas);
         while let Some(range) = self.background.next_of_fill(self.core, task, left) {
             left -= range.count;
+            self.core.finish_fills(request, range);
             let target = Target { physical, range };
             let before = self.core.flash.programmed_bytes();
             let (now, token) = (self.core.now, Owner::Task(task).token());

@@ -79,18 +79,24 @@ impl Core {
         processed.saturating_add(self.charge(op, nlb, extent.opened))
     }
 
-    /// What zone management found to do in the zones that it changed: the blocks that they held
-    /// or lacked, of what is about their blocks.
-    fn found_in_zones(&self, action: ZoneSendAction, changes: &[Change]) -> Found {
-        let capacity = self.config.zones.capacity_lbas;
+    /// What zone management found to do in the zones that it changes: a reset the blocks that
+    /// they held. A finish adds what it fills as it does so ([`Self::finish_fills`]).
+    fn found_in_zones(action: ZoneSendAction, changes: &[Change]) -> Found {
         match action {
             ZoneSendAction::RESET => Found::blocks(changes.iter().map(|of| of.written_lbas).sum()),
-            ZoneSendAction::FINISH => {
-                Found::blocks(changes.iter().map(|of| capacity - of.host_lbas).sum())
-            }
             _ if changes.is_empty() => Found::Nothing,
             _ => Found::Work(0),
         }
+    }
+
+    /// A finish, for which a command waits or none, programs these blocks of its zone.
+    pub(crate) fn finish_fills(&mut self, request: Option<u32>, range: BlockRange) {
+        let Some(request) = request else { return };
+        // What comes behind the capacity is the rest of its last page.
+        let end = u64::from(range.first + range.count).min(self.config.zones.capacity_lbas);
+        let filled = Found::blocks(end.saturating_sub(u64::from(range.first)));
+        let request = self.requests.at(request);
+        request.found = request.found.with(filled);
     }
 
     /// The rules that hold for every data transfer.
@@ -424,6 +430,7 @@ impl Drive {
             Some(slba) => self.core.zones.send(slba, action, &mut changes),
             None => self.core.zones.send_all(nsid, action, &mut changes),
         };
+        self.core.requests.at(request).found = Core::found_in_zones(action, &changes);
         for change in &changes {
             match action {
                 ZoneSendAction::FINISH => {
@@ -443,8 +450,6 @@ impl Drive {
                 _ => {}
             }
         }
-        let found = self.core.found_in_zones(action, &changes);
-        self.core.requests.at(request).found = found;
         self.core.changes = changes;
         if action == ZoneSendAction::RESET {
             self.back_end().admit_writes();

@@ -7,7 +7,7 @@ use zonelab_nvme::Status;
 use zonelab_nvme::zns::ZoneSendAction;
 use zonelab_ssd::Control;
 use zonelab_ssd::config::{
-    BufferRelease, DriveConfig, LogConfig, NamespaceConfig, NamespaceKind, Placement,
+    BufferRelease, DriveConfig, FinishConfig, LogConfig, NamespaceConfig, NamespaceKind, Placement,
     WriteBufferConfig,
 };
 
@@ -125,6 +125,23 @@ fn management_says_what_zones_held_or_lacked() {
         found(&mut rig, write);
     }
     assert_eq!(found(&mut rig, all), Work(2 * PAGE));
+}
+
+/// A finish that changes only the state of its zone fills nothing, and neither does any the rest
+/// of a page that the host began.
+#[test]
+fn a_finish_says_what_it_fills() {
+    for (design, fills) in [(FinishConfig::Metadata, 0), (fill(256), CAPACITY - PAGE)] {
+        let mut config = small();
+        config.finish = design;
+        let mut rig = Rig::new(&config);
+        let write = rig.write(0, 1);
+        found(&mut rig, write);
+        let finish = send(&rig, 0, ZoneSendAction::FINISH);
+        assert_eq!(found(&mut rig, finish), Work(fills));
+        let bytes = u64::from(fills) * u64::from(config.lba_bytes);
+        assert_eq!(rig.drive.totals().fill_program_bytes, bytes);
+    }
 }
 
 #[test]

@@ -297,7 +297,11 @@ impl WorkloadJob {
             decided: op.decided,
             submitted: op.submitted,
             completed: at,
-            lbas: sent.lbas,
+            // A finish is asked for no blocks: it counts those that it fills.
+            lbas: match sent.kind {
+                OpKind::Finish => done_lbas,
+                _ => sent.lbas,
+            },
             done_lbas,
             link_lbas,
             found,
