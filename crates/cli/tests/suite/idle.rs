@@ -371,6 +371,16 @@ fn of_devices_that_do_not_tell_only_what_the_file_says_is_said() {
         assert!(idle.all(|of| !of.contains("filled\"")), "{said}");
         let points = json(&scratch.read("out/points.json"));
         assert_eq!(metric(&points, "filled", "reads", "nothing_share"), None);
+        // What zones hold is in their report.
+        let resets = |series, name| metric(&points, series, "resets", name).unwrap();
+        assert_eq!(resets("empty", "mib_s"), 0.0, "{device}");
+        let zone_mib = resets("filled", "mib_s") / resets("filled", "ops_s");
+        let capacity = if device.starts_with("tcp") {
+            16.0
+        } else {
+            1056.0
+        };
+        assert!((zone_mib - capacity).abs() < 0.01, "{device}: {zone_mib}");
     }
 }
 

@@ -343,6 +343,7 @@ impl<'a, S: Site> Runner<'a, S> {
                     let (zones, interrupt) = shared;
                     let shared = Shared {
                         zones: Some((SharedZones::between_threads(zones), number)),
+                        held_lbas: None,
                         stop,
                         starts_after,
                         ends,
@@ -371,6 +372,7 @@ impl<'a, S: Site> Runner<'a, S> {
         let told = self.told(planned, signals);
         let shared = Shared {
             zones: Some((self.zones.clone(), planned.number)),
+            held_lbas: None,
             stop: told.stop,
             starts_after: told.starts_after,
             ends: told.ends,

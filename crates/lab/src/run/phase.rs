@@ -1,11 +1,12 @@
 //! The jobs of a phase, side by side.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use zonelab_device::{DeviceInfo, DeviceQueue, Nanos};
 use zonelab_host::block::MergeCount;
 use zonelab_host::stats::{GroupStats, Latency, OpKind};
-use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
+use zonelab_host::workload::{JobResult, JobSpec, Shared, Work, WorkloadJob};
 use zonelab_host::{CoreId, Job, Reactor, Rng, StopSignal, VirtualClock};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::HostCosts;
@@ -20,7 +21,7 @@ use super::{EndedEarly, JobMeasured};
 use crate::conditions::JobFailure;
 use crate::detail::JobDetail;
 use crate::device::Owner;
-use crate::device::{FtlWork, Reached};
+use crate::device::{FtlWork, Reached, zones_of};
 use crate::experiment::{BlocksTemplate, HostModel, JobTemplate, WorkTemplate};
 use crate::kv::{self, KvJob, KvRun, Surroundings, Wear};
 use crate::metrics::Metrics;
@@ -176,6 +177,7 @@ pub(super) fn run_phase<R: Reached>(
 ) -> Result<PhaseEnd, String> {
     let stop = StopSignal::default();
     let (info, owner) = (reached.info(), reached.owner().clone());
+    let held = |spec: &JobSpec| held_lbas(&owner, config, spec);
     let mut sharers = Sharers::of(&owner, &info, config);
     let mut jobs: Vec<(WorkloadJob, Nanos, HostCosts)> = threads
         .into_iter()
@@ -190,6 +192,7 @@ pub(super) fn run_phase<R: Reached>(
                 .flatten();
             let shared = Shared {
                 zones: sharing,
+                held_lbas: held(&thread.spec),
                 ..Shared::from(stop.clone())
             };
             let job = WorkloadJob::new(thread.spec, &info, addresses, shared);
@@ -249,6 +252,15 @@ pub(super) fn run_phase<R: Reached>(
         stuck_jobs: end.stuck_jobs,
         lost: owner.with_faults(|drive| drive.lost_completions()),
     })
+}
+
+/// What the zones hold that a job resets or finishes: drives that are reached through a driver do
+/// not tell what these find.
+fn held_lbas<O: Owner>(owner: &O, config: &DriveConfig, spec: &JobSpec) -> Option<Arc<[u64]>> {
+    matches!(spec.work, Work::Reset { .. } | Work::Finish { .. }).then_some(())?;
+    let mine = config.zones_of(spec.namespace)?;
+    let zones = owner.with_drive(|drive| zones_of(drive, mine));
+    Some(zones.iter().map(|zone| zone.written_lbas).collect())
 }
 
 /// A key-value workload on the drive of `owner`, as a job.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use zonelab_device::{Completion, DeviceInfo, Monotonic, NamespaceId, Nanos, QueuePair};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::zone_table::{SharedZones, ZoneTable};
-use zonelab_host::workload::{JobResult, Shared, WorkloadJob};
+use zonelab_host::workload::{JobResult, Shared, Work, WorkloadJob};
 use zonelab_host::{Bell, Clock, Job, NextWake, Rng, StopSignal};
 use zonelab_kv::files::FilesError;
 use zonelab_sim::SharedDrive;
@@ -207,6 +207,24 @@ impl<S: Site> Phases<'_, S> {
         self.emulated.map_or(0, erased)
     }
 
+    /// What zones hold that threads reset or finish, on a device that does not tell what these
+    /// find: by namespace.
+    fn held(&mut self, threads: &[Thread]) -> Result<BTreeMap<NamespaceId, Arc<[u64]>>, String> {
+        let mut held = BTreeMap::new();
+        if self.emulated.is_some() {
+            return Ok(held);
+        }
+        for Thread { spec, .. } in threads {
+            let finds = matches!(spec.work, Work::Reset { .. } | Work::Finish { .. });
+            if finds && !held.contains_key(&spec.namespace) {
+                let zones = report_zones(self.site, spec.namespace)?;
+                let written = zones.iter().map(|zone| zone.written_lbas);
+                held.insert(spec.namespace, written.collect());
+            }
+        }
+        Ok(held)
+    }
+
     /// Runs the jobs of a phase, each thread in a thread of this program. Random numbers
     /// are drawn in the order of virtual time.
     fn phase(
@@ -223,6 +241,7 @@ impl<S: Site> Phases<'_, S> {
             sharers.join(self.site, &thread.spec.name, thread.spec.namespace)?;
         }
         sharers.start(stop.bell());
+        let held = self.held(&specs)?;
         let mut tasks = Vec::with_capacity(specs.len() + stores.len());
         let from = self.site.real_clock().now();
         for thread in specs {
@@ -236,6 +255,7 @@ impl<S: Site> Phases<'_, S> {
             let addresses = Rng::new(rng.next_u64(), 0);
             spec.start = start;
             let zones = shares_zones.then(|| sharers.table_of(&spec.name)).flatten();
+            let held_lbas = held.get(&spec.namespace).cloned();
             let (ends, interrupt) = (stop.clone(), Arc::clone(self.interrupt));
             tasks.push(Task {
                 name: spec.name.clone(),
@@ -247,6 +267,7 @@ impl<S: Site> Phases<'_, S> {
                     let shared = Shared {
                         zones: zones
                             .map(|(table, number)| (SharedZones::between_threads(table), number)),
+                        held_lbas,
                         interrupt: Some(interrupt),
                         ..Shared::from(ends)
                     };

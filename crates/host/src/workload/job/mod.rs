@@ -103,7 +103,9 @@ impl WorkloadJob {
             let zoned = namespace
                 .zoned
                 .expect("work on zones is on zoned namespaces");
-            Source::new(&spec, zoned, namespace.lba_bytes, &mut rng, zones)
+            let mut source = Source::new(&spec, zoned, namespace.lba_bytes, &mut rng, zones);
+            source.knows(shared.held_lbas.take());
+            source
         });
         let depth = if source.is_one_by_one() {
             1

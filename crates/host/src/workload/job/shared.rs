@@ -31,6 +31,10 @@ pub struct Shared {
     /// write to as well; work in directions is always of such a table, and has
     /// one of empty zones for itself if none is given.
     pub zones: Option<(SharedZones, JobId)>,
+    /// Blocks that each zone of its namespace holds when the job begins, if that is known and
+    /// the device does not tell what resets and finishes of listed zones find
+    /// ([`Found::Unknown`](zonelab_device::Found::Unknown)).
+    pub held_lbas: Option<Arc<[u64]>>,
     /// It starts when these have all been rung: those whose end it waits for. Its
     /// start, [`JobSpec::start`], is not before that.
     pub starts_after: Vec<StopSignal>,

@@ -1,5 +1,7 @@
 //! Finishes, resets, opens and closes: what is done to one zone after another.
 
+use std::sync::Arc;
+
 use zonelab_device::{Found, Lba, NamespaceId, Nanos, Op, ZonedInfo};
 use zonelab_nvme::Status;
 
@@ -25,6 +27,8 @@ pub(crate) struct Manage {
     soft: Option<SoftFinish>,
     chore: Option<Chore>,
     in_flight: bool,
+    /// Blocks that zones held before the job, if that is known.
+    held_lbas: Option<Arc<[u64]>>,
     /// Blocks that what is measured finds, as far as the job knows.
     finds_lbas: u64,
     /// What is measured is done to a zone that is so already, by what the job knows.
@@ -89,6 +93,7 @@ impl Manage {
             soft: None,
             chore: None,
             in_flight: false,
+            held_lbas: None,
             finds_lbas: 0,
             finds_nothing: false,
         }
@@ -103,8 +108,13 @@ impl Manage {
         }
     }
 
-    /// See [`super::Source::finds_lbas`]: of a reset, what the job wrote before; if that was
-    /// nothing, as much as a zone holds.
+    /// It is known what zones hold.
+    pub(super) fn knows(&mut self, held_lbas: Option<Arc<[u64]>>) {
+        self.held_lbas = held_lbas;
+    }
+
+    /// See [`super::Source::finds_lbas`]: of a reset, what the job wrote before, or else what is
+    /// known of the zone; if nothing is, as much as a zone can hold.
     pub(super) const fn finds_lbas(&self, asked: u64) -> u64 {
         match self.soft {
             Some(_) => asked,
@@ -112,11 +122,12 @@ impl Manage {
         }
     }
 
-    /// See [`super::Source::found`]. Of zones that are in no table that jobs share it is not
+    /// See [`super::Source::found`]. Of zones that are in no table that jobs share it may not be
     /// known what they held before.
     pub(super) const fn found(&self) -> Found {
-        match (&self.turns, self.kind) {
-            (Turns::Shared(_), OpKind::Reset | OpKind::Finish) => Found::Presumed {
+        let is_known = self.held_lbas.is_some() || matches!(self.turns, Turns::Shared(_));
+        match self.kind {
+            OpKind::Reset | OpKind::Finish if is_known => Found::Presumed {
                 nothing: self.finds_nothing,
             },
             _ => Found::Unknown,
@@ -290,20 +301,29 @@ impl Manage {
         }
     }
 
+    /// Blocks that the zone of a chore holds; `None`: it is not known.
+    fn holds(&self, chore: &Chore) -> Option<u64> {
+        let Turn { zone, fill, .. } = chore.turn;
+        let before = self.held_lbas.as_deref();
+        let before = before.and_then(|held| held.get(zone as usize)).copied();
+        match (chore.written, before, &self.turns) {
+            _ if fill.finish_first => Some(self.zoned.zone_capacity_lbas),
+            (0, before, Turns::Listed { .. }) if !chore.turn.is_again => before,
+            (written, ..) => Some(written),
+        }
+    }
+
     fn measure(&mut self, chore: &mut Chore) -> Offer {
         let capacity = self.zoned.zone_capacity_lbas;
-        let is_finished = chore.turn.fill.finish_first;
-        self.finds_lbas = match (self.kind, chore.written) {
-            (OpKind::Reset, written) if written > 0 && !is_finished => written,
-            (OpKind::Reset, _) => capacity,
-            (OpKind::Finish, written) => capacity - written,
+        let held = self.holds(chore);
+        self.finds_lbas = match self.kind {
+            OpKind::Reset => held.unwrap_or(capacity),
+            OpKind::Finish => capacity.saturating_sub(held.unwrap_or(0)),
             _ => 0,
         };
-        self.finds_nothing = match self.kind {
-            OpKind::Reset => chore.written == 0 && !is_finished,
-            OpKind::Finish => chore.written == capacity,
-            _ => false,
-        };
+        self.finds_nothing = matches!(self.kind, OpKind::Reset | OpKind::Finish)
+            && held.is_some()
+            && self.finds_lbas == 0;
         let lbas = match self.kind {
             OpKind::Finish => self.zoned.zone_capacity_lbas - chore.written,
             OpKind::Reset => self.zoned.zone_size_lbas,

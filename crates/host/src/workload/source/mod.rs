@@ -14,6 +14,8 @@ mod targets;
 mod turns;
 mod wishes;
 
+use std::sync::Arc;
+
 use zonelab_device::{Found, Lba, Nanos, Op, ZonedInfo};
 use zonelab_nvme::zns::ZoneSendAction;
 
@@ -227,6 +229,13 @@ impl Source {
                 Work::Finish { .. } | Work::Reset { .. } | Work::Open { .. } | Work::Close { .. },
                 _,
             ) => Self::listed(spec, zoned, lba_bytes, rng),
+        }
+    }
+
+    /// It is known what zones hold, if it is.
+    pub(crate) fn knows(&mut self, held_lbas: Option<Arc<[u64]>>) {
+        if let Self::Manage(manage) = self {
+            manage.knows(held_lbas);
         }
     }
 
