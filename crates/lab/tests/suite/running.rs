@@ -441,8 +441,13 @@ fn finishes_count_what_they_fill() {
              [[series]]\nname = \"s\"\njobs = [\"j\"]\n"
         )
     };
-    for (drive, fills) in [("", true), ("\"finish.design=metadata\"", false)] {
-        let results = run(&file(drive), 1, 1).unwrap();
+    let takes_time = "\"front_end.cores=1\", \"front_end.management=5us\"";
+    let metadata = "\"finish.design=metadata\", \"finish.granularity=\"";
+    for (drive, fills) in [
+        (takes_time.to_owned(), true),
+        (format!("{takes_time}, {metadata}"), false),
+    ] {
+        let results = run(&file(&drive), 1, 1).unwrap();
         let metric = |name| results[0].jobs[0].metrics.get(name);
         assert_eq!(metric("mib_s").unwrap() > 0.0, fills);
         assert_eq!(metric("nothing_share"), Some(0.0));
