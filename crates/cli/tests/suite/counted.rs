@@ -20,7 +20,7 @@ fn fio_says_what_the_drive_did_and_put_off() {
         "{said}"
     );
     assert!(
-        said.contains("was still owed at the end (8 MiB in its cache to be folded)"),
+        said.contains("was still owed at the end (8 MiB in its cache to be folded, "),
         "{said}"
     );
     let json: Value = serde_json::from_str(&fio("qlc-cached", &["--output-format=json"])).unwrap();
@@ -184,4 +184,114 @@ fn a_drive_that_a_job_names_and_that_is_not_used_is_named() {
     assert!(said("--filename=zn540").contains("zn540 is not used"));
     assert!(!said("--filename=/dev/nvme0n1").contains("not used"));
     assert!(!said("--filename=small-zones").contains("not used"));
+}
+
+/// What fio says of its drive in JSON, and in words.
+fn drive_of(scratch: &Scratch, args: &[&str]) -> (Value, String) {
+    let json = [&["fio"], args, &["--output-format=json"]].concat();
+    let json: Value = serde_json::from_str(&stdout(&scratch.zonelab(&json))).unwrap();
+    let said = stdout(&scratch.zonelab(&[&["fio"], args].concat()));
+    (json["zonelab"]["drive"].clone(), said)
+}
+
+/// What a finish leaves to be filled is owed from the moment at which it completes, also while the
+/// write buffer still has data of its zone; 20 ms later some of it has been filled.
+#[test]
+fn what_a_finish_leaves_is_owed_at_once() {
+    let scratch = Scratch::new("owed-finish");
+    let job = ["--name=w", "--rw=write", "--bs=64k", "--size=1z"];
+    let finish = ["--finish=1", "--device", "qlc-cached"];
+    let (at_once, said) = drive_of(&scratch, &[&job[..], &finish].concat());
+    let later = ["--name=later", "--rw=randread", "--size=1z", "--bs=4k"];
+    let beside = ["--number_ios=1", "--startdelay=20ms"];
+    let all = [&job[..], &finish, &later, &beside].concat();
+    let (afterwards, _) = drive_of(&scratch, &all);
+    let unfilled = |of: &Value| of["owed"]["unfilled_bytes"].as_u64().unwrap();
+    let filled = afterwards["fill_program_bytes"].as_u64().unwrap();
+    assert!(filled > 0, "{afterwards}");
+    assert_eq!(unfilled(&at_once), unfilled(&afterwards) + filled);
+    assert!(
+        said.contains("(64 KiB in its cache to be folded, "),
+        "{said}"
+    );
+}
+
+/// Erasures of 3 ms are over on no die after a third of a millisecond, whether the drive has given
+/// all 256 of them to its 32 dies at once or one to each.
+#[test]
+fn what_has_begun_and_is_not_over_is_owed() {
+    let scratch = Scratch::new("owed-under-way");
+    let job = [
+        "--name=t",
+        "--rw=trim",
+        "--size=64z",
+        "--device",
+        "small-zones",
+    ];
+    let at_once = ["reset.preemptive=false", "reset.max_hold="];
+    let at_once = ["--set", at_once[0], "--set", at_once[1]];
+    for (set, stale_blocks) in [(&at_once[..], 0), (&[], 448)] {
+        let args = [&job[..], &["--full-zones", "0..=63"], set].concat();
+        let (drive, said) = drive_of(&scratch, &args);
+        let owed = |key: &str| drive["owed"][key].as_u64().unwrap();
+        assert_eq!(owed("stale_blocks"), stale_blocks);
+        assert_eq!(drive["erased_blocks"], 512 - stale_blocks);
+        let (all_ns, done_ns) = (256 * 3_000_000, 32 * 320_000);
+        let whole = all_ns - done_ns..all_ns;
+        assert!(whole.contains(&owed("unit_ns")), "{drive}");
+        let put_off = stale_blocks / 2 * 3_000_000;
+        assert_eq!(owed("unit_ns"), owed("under_way_ns") + put_off);
+        assert!(
+            said.contains(" ms of work under way), more than all"),
+            "{said}"
+        );
+    }
+}
+
+/// What was written and is neither programmed nor on its way there is in the write buffer, and
+/// a write amplification below 1 is not left without that.
+#[test]
+fn what_is_in_the_write_buffer_is_owed() {
+    let scratch = Scratch::new("owed-buffered");
+    let job = ["--name=w", "--rw=randwrite", "--bs=4k", "--size=8z"];
+    let few = ["--io_size=4m", "--device", "qlc-buffered"];
+    let (drive, said) = drive_of(&scratch, &[&job[..], &few].concat());
+    let held = drive["owed"]["buffered_bytes"].as_u64().unwrap();
+    let programmed = drive["host_program_bytes"].as_u64().unwrap();
+    assert_eq!(drive["host_write_bytes"], 4 << 20);
+    assert_eq!(held + programmed, 4 << 20, "no page is programmed in part");
+    assert!(said.contains(" KiB in its write buffer, "), "{said}");
+    let of = " of what was written is still in the write buffer";
+    assert!(said.contains(&format!("DLWA 0.812: 768 KiB{of}")), "{said}");
+    let kv = ["kv", "ycsb-c", "--device", "zn540", "--records=2000"];
+    let said = stdout(&scratch.zonelab(&[&kv[..], &["--operations=2000"]].concat()));
+    assert!(said.contains(of), "{said}");
+}
+
+/// Finishes count the bytes that they fill: nothing, where only the state of the zone changes.
+#[test]
+fn finishes_count_what_they_fill() {
+    let scratch = Scratch::new("finish-counts");
+    let job = [
+        "--name=f",
+        "--rw=write",
+        "--bs=64k",
+        "--size=4z",
+        "--finish=1",
+    ];
+    for (device, fills) in [("small-zones", false), ("confznspp", true)] {
+        let args = [
+            &["fio"],
+            &job[..],
+            &["--device", device, "--output-format=json"],
+        ]
+        .concat();
+        let json: Value = serde_json::from_str(&stdout(&scratch.zonelab(&args))).unwrap();
+        let drive = &json["zonelab"]["drive"];
+        assert_eq!(drive["finishes"], 4, "{device}");
+        assert_eq!(drive["fill_program_bytes"].as_u64() > Some(0), fills);
+        let write = &json["jobs"][0]["write"];
+        assert_eq!(write["io_bytes"], drive["fill_program_bytes"], "{device}");
+        assert_eq!(write["total_ios"], 4, "{device}");
+    }
 }
