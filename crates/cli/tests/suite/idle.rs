@@ -373,7 +373,7 @@ fn of_devices_that_do_not_tell_only_what_the_file_says_is_said() {
         assert_eq!(metric(&points, "filled", "reads", "nothing_share"), None);
         // What zones hold is in their report.
         let resets = |series, name| metric(&points, series, "resets", name).unwrap();
-        assert_eq!(resets("empty", "mib_s"), 0.0, "{device}");
+        assert!(resets("empty", "mib_s") <= 0.0, "{device}");
         let zone_mib = resets("filled", "mib_s") / resets("filled", "ops_s");
         let capacity = if device.starts_with("tcp") {
             16.0

@@ -22,7 +22,7 @@ use super::source::{Role, Sent, Source, Step};
 use super::{Ending, HORIZON, JobSpec};
 use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
-use crate::stats::{Confidence, Intervals, Statistic};
+use crate::stats::{Confidence, Intervals, OpKind, Statistic};
 use between::Sync;
 use flight::{InFlight, Whole};
 use verify::Verifying;
