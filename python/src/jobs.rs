@@ -252,8 +252,9 @@ fn kv_report(
             }
         }),
     };
-    let Alone { run, wear, .. } =
-        kv::run_alone(drive, Way::Virtual, template, surroundings).map_err(KvError::Unfit)?;
+    let Alone {
+        run, wear, debt, ..
+    } = kv::run_alone(drive, Way::Virtual, template, surroundings).map_err(KvError::Unfit)?;
     let run = run.ok_or_else(|| KvError::Unfit("the store waits for ever".to_owned()))?;
     let run = run.map_err(|error| KvError::Device(error.to_string()))?;
     let report = kv::Report {
@@ -262,6 +263,7 @@ fn kv_report(
         device: &config.name,
         drive: Some(to_toml(config)),
         wear: Some(wear),
+        debt: Some(debt),
         seed,
         interrupted: watch.is_left(),
     };
