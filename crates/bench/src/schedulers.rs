@@ -94,6 +94,7 @@ impl SchedulerCase {
         let info = DeviceInfo {
             model: "bench".to_owned(),
             namespaces: vec![NamespaceInfo {
+                placements: None,
                 lba_bytes: 4096,
                 size_lbas: u64::from(ZONES) * ZONE_LBAS,
                 zoned: Some(zoned),

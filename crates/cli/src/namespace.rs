@@ -77,6 +77,7 @@ impl OpenNamespace {
         // It was there when it was opened.
         let info = self.drive.0.info().namespace(self.nsid);
         info.cloned().unwrap_or(NamespaceInfo {
+            placements: None,
             lba_bytes: 512,
             size_lbas: 0,
             zoned: None,
@@ -276,6 +277,7 @@ mod tests {
 
     fn namespace() -> NamespaceInfo {
         NamespaceInfo {
+            placements: None,
             lba_bytes: 4096,
             size_lbas: 1024,
             zoned: Some(ZonedInfo {
@@ -328,6 +330,7 @@ mod tests {
     #[test]
     fn a_refusal_lists_the_namespaces() {
         let conventional = NamespaceInfo {
+            placements: None,
             zoned: None,
             ..namespace()
         };

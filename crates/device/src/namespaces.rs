@@ -58,6 +58,7 @@ impl DeviceInfo {
         let alone = |(id, namespace): (u32, &NamespaceInfo)| match NamespaceId(id) == nsid {
             true => namespace.clone(),
             false => NamespaceInfo {
+                placements: None,
                 size_lbas: 0,
                 zoned: None,
                 copy: None,
@@ -77,6 +78,7 @@ mod tests {
 
     fn with(sizes: &[u64]) -> DeviceInfo {
         let namespace = |size_lbas: &u64| NamespaceInfo {
+            placements: None,
             lba_bytes: 4096,
             size_lbas: *size_lbas,
             zoned: None,

@@ -104,6 +104,11 @@ pub struct NamespaceInfo {
     pub zoned: Option<ZonedInfo>,
     /// What one Copy may do; `None`: the device has no Copy.
     pub copy: Option<CopyLimits>,
+    /// Placement identifiers that writes may name, from 0 on ([`Command::placement`]); `None`:
+    /// it has no flexible data placement, or does not tell.
+    ///
+    /// [`Command::placement`]: crate::Command::placement
+    pub placements: Option<u16>,
 }
 
 /// What one Copy command may do (NVM command set 1.0, Identify Namespace).

@@ -190,6 +190,7 @@ mod tests {
         DeviceInfo {
             model: String::new(),
             namespaces: vec![NamespaceInfo {
+                placements: None,
                 lba_bytes: 4_096,
                 size_lbas: 64,
                 zoned: None,

@@ -145,6 +145,7 @@ impl Namespace {
             });
         }
         Ok(NamespaceInfo {
+            placements: None,
             lba_bytes,
             size_lbas,
             zoned: self.zoned()?,
@@ -242,6 +243,7 @@ impl Identity {
         let last = listed().map(|namespace| namespace.nsid).max().unwrap_or(0);
         let has_copy = self.controller.oncs.copy();
         let none = NamespaceInfo {
+            placements: None,
             lba_bytes: 512,
             size_lbas: 0,
             zoned: None,

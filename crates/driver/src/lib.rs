@@ -14,7 +14,6 @@
 //! | [`HostSecrets`] | what a host authenticates itself with, if it is asked |
 //! | [`Identity`] | what a controller says of itself |
 //! | [`pcie`] | the driver for controllers on PCIe: rings, DMA memory, doorbells |
-//! | [`split`] | commands longer than a device takes, in parts |
 //! | [`zones`] | zones as values, on a queue pair of any kind |
 //!
 //! Calls of the controller wait, and so does who asks a queue or the device to;
@@ -34,7 +33,6 @@ pub mod pcie;
 mod poller;
 mod queue;
 mod socket;
-pub mod split;
 mod starting;
 pub mod tcp;
 mod transport;

@@ -71,6 +71,7 @@ impl Nowhere {
             zrwa: None,
         };
         let namespace = NamespaceInfo {
+            placements: None,
             lba_bytes: LBA as u32,
             size_lbas: ZONE,
             zoned: Some(zoned),

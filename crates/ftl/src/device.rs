@@ -159,6 +159,7 @@ pub fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
     DeviceInfo {
         model: inner.model.clone(),
         namespaces: vec![NamespaceInfo {
+            placements: None,
             lba_bytes: shape.block_bytes,
             size_lbas: u64::from(shape.logical_blocks),
             zoned: None,

@@ -316,6 +316,17 @@ impl<'a, D: Device<Queue: 'a> + 'a> Reactor<'a, D> {
         self.turns.add(job, Box::new(queue), core, start);
     }
 
+    /// The same, with something between the job and a queue of the device.
+    pub fn add_through(
+        &mut self,
+        job: &'a mut dyn Job,
+        queue: Box<dyn DeviceQueue + 'a>,
+        core: CoreId,
+        start: Nanos,
+    ) {
+        self.turns.add(job, queue, core, start);
+    }
+
     /// Runs until every job has finished, or nothing can happen any more.
     pub fn run(self) -> RunEnd {
         self.turns.run()

@@ -1,7 +1,7 @@
 //! `zonelab fio` on a namespace without zones, and what jobs may have of latencies,
 //! processors and each other.
 
-use super::fio_jobs::job;
+use super::fio_jobs::{example, job};
 use super::scratch::{Scratch, stderr};
 use super::store::Served;
 
@@ -203,4 +203,79 @@ fn blocks_without_zones_are_verified() {
         assert_eq!(verified["total_ios"].as_u64(), Some(writes), "{name}");
         assert!(writes >= least, "{name}: {writes}");
     }
+}
+
+/// What is longer than one command (256 KiB) is sent in parts: of a write one after the other, of
+/// a read side by side; and it is counted and timed as one operation, in virtual time and in real.
+#[test]
+fn long_commands_are_sent_in_parts() {
+    let scratch = Scratch::new("fio-parts");
+    let of = |rw: &str, bs: &str| {
+        let (rw, bs) = (format!("--rw={rw}"), format!("--bs={bs}"));
+        let job = ["--name=p", &rw, &bs, "--size=2z", "--ioengine=libaio"];
+        let drive = ["--device", "small-zones", "--full-zones=2..=3"];
+        let place = ["--offset=2z"];
+        let place = if rw.ends_with("read") {
+            &place[..]
+        } else {
+            &[]
+        };
+        let json = scratch.json(&[&job[..], &drive, place].concat());
+        let side = json["jobs"][0][&rw[5..]].clone();
+        let ns = side["lat_ns"]["mean"].as_f64().unwrap();
+        (side["total_ios"].as_u64().unwrap(), ns)
+    };
+    let (writes, write_ns) = of("write", "2m");
+    let (small, small_ns) = of("write", "256k");
+    assert_eq!((writes, small), (32, 256));
+    assert!(
+        (write_ns / small_ns - 8.0).abs() < 0.1,
+        "{write_ns} {small_ns}"
+    );
+    let (reads, read_ns) = of("read", "2m");
+    let (small, small_ns) = of("read", "256k");
+    assert_eq!((reads, small), (32, 256));
+    assert!(read_ns < 5.0 * small_ns, "{read_ns} {small_ns}");
+    for clock in ["small-zones", "small-zones?clock=real"] {
+        let job = ["--name=p", "--rw=write", "--bs=1m", "--size=1z"];
+        let verified = ["--verify=crc32c", "--iodepth=4", "--ioengine=io_uring"];
+        let json = scratch.json(&[&job[..], &verified, &["--device", clock]].concat());
+        let job = &json["jobs"][0];
+        assert_eq!(job["error"], 0, "{clock}");
+        assert_eq!(job["write"]["io_bytes"], 32 << 20, "{clock}");
+        assert_eq!(job["zonelab"]["verify"]["bytes"], 32 << 20, "{clock}");
+    }
+    let refused = scratch.fio(&[
+        "--name=p",
+        "--rw=write",
+        "--bs=2m",
+        "--size=1z",
+        "--ioengine=io_uring_cmd",
+        "--device=small-zones",
+    ]);
+    assert_eq!(refused.status.code(), Some(3));
+    let said = stderr(&refused);
+    assert!(
+        said.contains("engines of the block layer send more in parts"),
+        "{said}"
+    );
+}
+
+/// Writes of two jobs go to handles of their own: each fills reclaim units of its own.
+#[test]
+fn jobs_say_where_a_drive_puts_their_writes() {
+    let scratch = Scratch::new("fio-fdp");
+    let fdp = example("fdp.toml");
+    let job = ["--name=hot", "--rw=randwrite", "--bs=16k", "--size=25%"];
+    let more = ["--io_size=1g", "--fdp=1", "--plids=0"];
+    let cold = ["--name=cold", "--rw=write", "--bs=16k", "--offset=50%"];
+    let cold_more = ["--size=40%", "--io_size=400m", "--fdp=1"];
+    let dlwa = |plids: &str| {
+        let drive = ["--device", &fdp];
+        let args = [&job[..], &more, &cold, &cold_more, &[plids], &drive].concat();
+        let json = scratch.json(&args);
+        json["zonelab"]["drive"]["dlwa"].as_f64().unwrap()
+    };
+    let (together, apart) = (dlwa("--plids=0"), dlwa("--plids=2"));
+    assert!(apart < 1.01 && together > 1.05, "{apart} {together}");
 }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use zonelab_device::{Command, Completion, Lba, NamespaceId, Nanos, Op, QueuePair, Tag};
+use zonelab_device::{
+    Command, Completion, DeviceQueue, Lba, NamespaceId, Nanos, Op, QueuePair, Tag,
+};
 use zonelab_host::fio::{ExitWhat, Plan, PlannedJob};
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::directed::DirectedWork;
@@ -16,7 +18,7 @@ use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal}
 use zonelab_lab::conditions::Conditions;
 pub use zonelab_lab::device::threads::ThreadResult;
 use zonelab_lab::device::threads::{self, Program, Task};
-use zonelab_lab::device::{QueueOf, ReportedZone, Site, Watched, processors};
+use zonelab_lab::device::{ReportedZone, Site, Watched, processors};
 use zonelab_lab::owed::Debt;
 use zonelab_lab::run::queue_names;
 use zonelab_lab::trace::PointTrace;
@@ -258,7 +260,7 @@ impl<'a, S: Site> Runner<'a, S> {
     fn drive<'j>(
         &mut self,
         signals: &[StopSignal],
-        jobs: impl Iterator<Item = (&'j mut dyn Job, QueueOf<S>, Nanos)>,
+        jobs: impl Iterator<Item = (&'j mut dyn Job, Box<dyn DeviceQueue + 'j>, Nanos)>,
     ) {
         let clock = self.site.clock(self.now);
         let stop = signals.first().cloned().unwrap_or_default();
@@ -273,7 +275,7 @@ impl<'a, S: Site> Runner<'a, S> {
             reactor = reactor.recording_lateness(lateness);
         }
         for (index, (job, queue, start)) in (0..).zip(jobs) {
-            reactor.add(job, queue, CoreId(index), start);
+            reactor.add_through(job, queue, CoreId(index), start);
         }
         self.now = reactor.run().at;
     }
@@ -304,9 +306,13 @@ impl<'a, S: Site> Runner<'a, S> {
     ) -> Result<Vec<ThreadResult>, String> {
         let mut jobs: Vec<WorkloadJob> = planned.iter().map(|job| self.job(job, signals)).collect();
         let mut queues = Vec::with_capacity(jobs.len());
-        for job in &jobs {
+        for (job, planned) in jobs.iter().zip(planned) {
             let rng = Rng::new(self.rng.next_u64(), 1);
-            queues.push(self.site.open_queue(job.depth(), rng)?);
+            let (depth, splits) = match planned.parts {
+                1 => (job.depth(), None),
+                _ => queue_of(planned, ROOM[0]),
+            };
+            queues.push(threads::in_parts(self.site.open_queue(depth, rng)?, splits));
         }
         let starts: Vec<Nanos> = planned.iter().map(|job| self.start_of(job)).collect();
         let driven = jobs.iter_mut().zip(queues).zip(starts);
@@ -327,6 +333,7 @@ impl<'a, S: Site> Runner<'a, S> {
     ) -> Result<Vec<ThreadResult>, String> {
         let mut tasks = Vec::with_capacity(planned.len());
         for job in planned {
+            let (depth, splits) = queue_of(job, ROOM[1]);
             let told = self.told(job, signals);
             let (spec, rng, number) = (told.spec, told.rng, job.number);
             let shared = (Arc::clone(zones), Arc::clone(self.interrupt));
@@ -336,7 +343,8 @@ impl<'a, S: Site> Runner<'a, S> {
             tasks.push(Task {
                 name: job.name.clone(),
                 cpus: processors(job)?,
-                part: self.site.part(spec.queue_depth.max(1))?,
+                part: self.site.part(depth)?,
+                splits,
                 start: spec.start,
                 stop: told.stop,
                 make: Box::new(move |info| {
@@ -433,6 +441,7 @@ impl<'a, S: Site> Runner<'a, S> {
             status: None,
         };
         let queue = self.site.open_queue(1, Rng::new(self.rng.next_u64(), 1))?;
+        let queue = threads::in_parts(queue, None);
         let driven = [(&mut job as &mut dyn Job, queue, self.now)];
         self.drive(&[], driven.into_iter());
         match job.status {
@@ -442,6 +451,26 @@ impl<'a, S: Site> Runner<'a, S> {
             }
             Some(status) => Err(format!("resetting all zones failed: {status}")),
             None => Err("resetting all zones never ended".to_owned()),
+        }
+    }
+}
+
+/// Commands that a queue has room for by which a block layer sends parts of others: of a drive in
+/// this program as many as Linux has, of another such as any grants.
+const ROOM: [u32; 2] = [1023, 64];
+
+/// The depth of the queue of a job, and how many commands its block layer takes at a time, if it
+/// sends some in parts.
+fn queue_of(job: &PlannedJob, room: u32) -> (u32, Option<u16>) {
+    let depth = job.spec.queue_depth.max(1);
+    match job.parts {
+        0..=1 => (depth, None),
+        parts => {
+            let taken = u16::try_from(depth).unwrap_or(u16::MAX);
+            (
+                depth.max(room.min(depth.saturating_mul(parts))),
+                Some(taken),
+            )
         }
     }
 }

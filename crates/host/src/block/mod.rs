@@ -13,11 +13,13 @@
 //! ([`BlockLayer::switch_to`]): as in Linux, the queue stands still until the
 //! device is idle, and what waits goes over to the new one.
 //!
-//! [`Scheduled`] is any queue pair of one program with a scheduler in front. An
+//! [`Scheduled`] is any queue pair of one program with a scheduler in front,
+//! [`Splitting`] one that takes commands of any length. An
 //! emulated drive (crate `zonelab-sim`) stands behind a block layer with what
 //! that costs the host.
 
 mod scheduled;
+mod split;
 
 use slab::Slab;
 use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
@@ -25,6 +27,7 @@ use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
 use crate::scheduler::{RequestId, Scheduler};
 
 pub use scheduled::Scheduled;
+pub use split::Splitting;
 
 /// How many requests of a queue went in, and how many of them were merged into
 /// the command of another.

@@ -2,6 +2,7 @@
 
 use super::beside::Beside;
 use super::job::{ExitWhat, JobOptions, MILLISECOND, ReadWrite};
+use super::placement::PlacementOptions;
 use super::trace::ReplayOptions;
 use super::value::Amount;
 use crate::stats::Latency;
@@ -81,6 +82,7 @@ impl Default for JobOptions {
             softfinish_granularity: 256 << 10,
             softfinish_pause: 0,
             reset: false,
+            placement: PlacementOptions::default(),
             replay: ReplayOptions::default(),
             filename: None,
             description: None,

@@ -2,6 +2,7 @@
 
 use super::beside::Beside;
 use super::options::{self, Treatment};
+use super::placement::PlacementOptions;
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
     share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, write_mode,
@@ -161,6 +162,8 @@ pub(super) struct JobOptions {
     pub(super) softfinish_granularity: u64,
     pub(super) softfinish_pause: u64,
     pub(super) reset: bool,
+    /// `fdp`, `plids`.
+    pub(super) placement: PlacementOptions,
     /// `read_iolog`, `replay_*` and `write_iolog`.
     pub(super) replay: ReplayOptions,
     pub(super) filename: Option<String>,
@@ -182,6 +185,10 @@ pub(super) struct JobOptions {
 
 /// Engines that wait for each operation: their depth is 1.
 const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
+
+/// Parts of names of engines that hand commands to the device as they are. All others go
+/// through the kernel's block layer, which sends in parts what is longer than one command.
+const PASSING: &[&str] = &["io_uring_cmd", "spdk", "xnvme", "libzbc", "sg"];
 
 impl JobOptions {
     /// Applies one option.
@@ -220,6 +227,7 @@ impl JobOptions {
                     .or_else(|| self.extent(option.name, value))
                     .or_else(|| self.pace(option.name, value))
                     .or_else(|| self.beside.apply(option.name, value))
+                    .or_else(|| self.placement.apply(option.name, value))
                     .or_else(|| self.replay.apply(option.name, value, self.kb_base))
                     .unwrap_or_else(|| self.rest(option.name, value)),
             });
@@ -234,6 +242,11 @@ impl JobOptions {
     /// Whether the engine waits for each operation.
     pub(super) fn is_synchronous(&self) -> bool {
         SYNCHRONOUS.contains(&self.ioengine.as_str())
+    }
+
+    /// Whether a block layer is between its engine and the device.
+    pub(super) fn has_block_layer(&self) -> bool {
+        !PASSING.iter().any(|name| self.ioengine.contains(name))
     }
 
     /// Options that are on or off.

@@ -29,6 +29,7 @@ mod defaults;
 mod file;
 mod job;
 pub mod options;
+mod placement;
 mod plan;
 mod setting;
 mod text;

@@ -70,11 +70,7 @@ const REASONS: &[(&str, &str)] = &[
     ("pauses", "pauses are counted in operations issued"),
     (
         "placement",
-        "jobs do not say where writes are placed; `zonelab serve` and Linux can",
-    ),
-    (
-        "placement_off",
-        "it chooses among placements, which fdp or dataplacement switch on",
+        "writes are placed in turn or at random, not by a file of rules",
     ),
     ("priority", "commands have no priorities"),
     (

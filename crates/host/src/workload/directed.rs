@@ -17,6 +17,7 @@ use zonelab_device::Nanos;
 
 use super::blocks::BlockRange;
 use super::distribution::Distribution;
+use super::placement::Placements;
 use super::replay::Replay;
 use crate::rate::Limit;
 use crate::rng::Rng;
@@ -95,6 +96,8 @@ pub struct DirectedWork {
     pub blocks: Option<BlockRange>,
     /// Operations in order leave out so many blocks before each but the first.
     pub hole_lbas: u64,
+    /// Where the drive is asked to put what is written.
+    pub placements: Placements,
 }
 
 impl DirectedWork {
@@ -116,6 +119,7 @@ impl DirectedWork {
             replay: None,
             blocks: None,
             hole_lbas: 0,
+            placements: Placements::default(),
         }
     }
 

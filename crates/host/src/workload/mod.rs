@@ -25,6 +25,7 @@ pub mod distribution;
 mod job;
 pub mod latency;
 mod pace;
+pub mod placement;
 pub mod record;
 pub mod replay;
 pub mod share;

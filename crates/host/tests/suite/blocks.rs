@@ -14,6 +14,7 @@ const BLOCKS: u64 = 64;
 fn conventional() -> DeviceInfo {
     DeviceInfo {
         namespaces: vec![NamespaceInfo {
+            placements: None,
             lba_bytes: 4096,
             size_lbas: BLOCKS,
             zoned: None,
@@ -26,25 +27,30 @@ fn conventional() -> DeviceInfo {
 /// Runs a job of these options, one in each word, and gives its operations: first
 /// block and number of blocks of each, after a letter for what it is.
 fn run(info: &DeviceInfo, words: &str, seed: u64) -> (Vec<String>, JobResult) {
-    let text = format!("[a]\n{}\n", words.replace(' ', "\n"));
-    let outside = Outside {
-        variable: &|_| None,
-        include: &|_| Err("no files".to_owned()),
-    };
-    let file = JobFile::parse("j.fio", &text, &outside).expect(words);
-    let plan = file.plan(info, seed).expect(words);
-    let spec = plan.jobs[0].spec.clone();
-    let mut job = WorkloadJob::new(spec, info, Rng::new(seed, 0), Shared::default());
-    let mut device = Recorder::steady(info.clone(), Nanos::from_us(10));
-    device.run(&mut job, 100_000).expect("it ends");
+    let (device, result) = recorded(info, words, seed).expect(words);
     let name = |op: Op| match op {
         Op::Read { slba, nlb } => format!("r{}+{nlb}", slba.0),
         Op::Write { slba, nlb } => format!("w{}+{nlb}", slba.0),
         Op::Deallocate { .. } => "t".to_owned(),
         op => format!("{op:?}"),
     };
-    let ops = device.ops().into_iter().map(name).collect();
-    (ops, job.into_result())
+    (device.ops().into_iter().map(name).collect(), result)
+}
+
+/// The same, with all that is known of its commands; or what is wrong with it.
+fn recorded(info: &DeviceInfo, words: &str, seed: u64) -> Result<(Recorder, JobResult), String> {
+    let text = format!("[a]\n{}\n", words.replace(' ', "\n"));
+    let outside = Outside {
+        variable: &|_| None,
+        include: &|_| Err("no files".to_owned()),
+    };
+    let file = JobFile::parse("j.fio", &text, &outside).map_err(|error| error.to_string())?;
+    let plan = file.plan(info, seed).map_err(|error| error.to_string())?;
+    let spec = plan.jobs[0].spec.clone();
+    let mut job = WorkloadJob::new(spec, info, Rng::new(seed, 0), Shared::default());
+    let mut device = Recorder::steady(info.clone(), Nanos::from_us(10));
+    device.run(&mut job, 100_000).expect("it ends");
+    Ok((device, job.into_result()))
 }
 
 fn ops(words: &str) -> String {
@@ -267,4 +273,72 @@ fn the_depth_that_keeps_to_a_latency_is_measured_alone() {
     let measured = result.ended - result.measured_from;
     assert!(measured < Nanos::from_ms(2), "one window: {measured}");
     assert!(result.ended < Nanos::from_ms(20), "{}", result.ended);
+}
+
+/// Identifiers of all commands of a job on a namespace that has so many.
+fn placements(words: &str, count: Option<u16>) -> Result<Vec<u16>, String> {
+    let mut info = conventional();
+    info.namespaces[0].placements = count;
+    let (device, _) = recorded(&info, words, 1)?;
+    let mut all = vec![0; device.log.len()];
+    for (at, placement) in device.placed {
+        all[at] = placement;
+    }
+    Ok(all)
+}
+
+#[test]
+fn writes_are_placed_in_turn_or_at_random() {
+    let placed = |words: &str| placements(words, Some(4)).unwrap();
+    let eight = "rw=write number_ios=8 fdp=1";
+    assert_eq!(placed(eight), [0, 1, 2, 3, 0, 1, 2, 3]);
+    let some = |plids: &str| placed(&format!("{eight} {plids}"));
+    assert_eq!(some("plids=1,3"), [1, 3, 1, 3, 1, 3, 1, 3]);
+    assert_eq!(some("fdp_pli=1-2,0"), [1, 2, 0, 1, 2, 0, 1, 2]);
+    // Other operations take no turn.
+    let trims = placed("rw=trimwrite number_ios=4 dataplacement=fdp plids=2,3");
+    assert_eq!(trims, [0, 2, 0, 3, 0, 2, 0, 3]);
+    assert_eq!(placed("rw=write number_ios=2 fdp=0 plids=3"), [0, 0]);
+    let mut drawn = placed("rw=write fdp=1 plid_select=random");
+    assert_eq!(drawn.len() as u64, BLOCKS);
+    drawn.dedup();
+    assert!(drawn.len() > 30, "{drawn:?}");
+    // Whoever does not know how many there are believes the job.
+    assert_eq!(
+        placements("rw=write number_ios=2 fdp=1 plids=9", None),
+        Ok(vec![9, 9])
+    );
+}
+
+#[test]
+fn placements_that_are_not_there_are_refused() {
+    for (words, count, says) in [
+        (
+            "fdp=1 plids=1,4",
+            Some(4),
+            "plids: there is no identifier 4; 0 to 3",
+        ),
+        (
+            "fdp=1",
+            Some(0),
+            "fdp: but the namespace has no flexible data placement",
+        ),
+        (
+            "fdp=1",
+            None,
+            "plids: the device does not say which identifiers it has",
+        ),
+        (
+            "fdp=1 plids=3-1",
+            Some(4),
+            "plids: \"3-1\" are none, or too many",
+        ),
+        ("fdp=1 plids=x", Some(4), "plids: \"x\" is no identifier"),
+        ("dataplacement=streams", Some(4), "none, fdp"),
+        ("plid_select=scheme", Some(4), "roundrobin, random"),
+        ("dp_scheme=rules", Some(4), "in turn or at random"),
+    ] {
+        let refused = placements(&format!("rw=write {words}"), count).unwrap_err();
+        assert!(refused.contains(says), "{words}: {refused}");
+    }
 }

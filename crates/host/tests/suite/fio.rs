@@ -388,6 +388,31 @@ fn engines_that_wait_have_a_depth_of_one() {
     assert_eq!(depths, [1, 8, 8]);
 }
 
+/// A block layer sends in parts what is longer than one command; without one it is refused.
+#[test]
+fn long_commands_are_for_a_block_layer() {
+    let mut info = tiny_info();
+    info.max_transfer_bytes = 8 << 10;
+    let plan = |options: &str| {
+        let file = parse(&format!("[a]\nrw=randrw\n{options}\n")).unwrap();
+        let plan = file.plan(&info, 1).map_err(|error| error.to_string())?;
+        Ok::<_, String>(plan.jobs[0].parts)
+    };
+    for engine in ["libaio", "io_uring", "psync", "sync", "posixaio"] {
+        let long = plan(&format!("bs=4k,16k\nioengine={engine}"));
+        assert_eq!(long, Ok(2), "{engine}");
+        assert_eq!(plan(&format!("bs=8k\nioengine={engine}")), Ok(1));
+    }
+    for engine in ["io_uring_cmd", "/usr/lib/spdk_nvme", "xnvme"] {
+        assert_eq!(plan(&format!("bs=8k\nioengine={engine}")), Ok(1));
+        let refused = plan(&format!("bs=16k\nioengine={engine}")).unwrap_err();
+        let says = "16384 bytes are more than one command moves on this device; 4096 to 8192";
+        assert!(refused.contains(says), "{refused}");
+    }
+    let refused = plan("bs=1g").unwrap_err();
+    assert!(refused.contains("are more than a zone holds"), "{refused}");
+}
+
 #[test]
 fn devices_are_named_in_three_ways() {
     let target = |name: &str| {

@@ -173,6 +173,7 @@ fn binary_traces_of_blktrace_are_read() {
 fn conventional_info() -> DeviceInfo {
     DeviceInfo {
         namespaces: vec![NamespaceInfo {
+            placements: None,
             lba_bytes: 4096,
             size_lbas: 64,
             zoned: None,

@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{Scope, ScopedJoinHandle};
 
-use zonelab_device::{Completion, Device, DeviceInfo, Nanos, QueueId, QueuePair};
+use zonelab_device::{Completion, Device, DeviceInfo, DeviceQueue, Nanos, QueueId, QueuePair};
+use zonelab_host::block::Splitting;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{JobResult, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, StopSignal};
@@ -100,6 +101,21 @@ impl Program for WorkloadJob {
     }
 }
 
+/// A queue pair that sends commands longer than the device takes in parts, if it `splits` them:
+/// of up to so many at a time.
+pub fn in_parts<'a, Q: DeviceQueue + 'a>(
+    queue: Q,
+    splits: Option<u16>,
+) -> Box<dyn DeviceQueue + 'a> {
+    match splits {
+        Some(depth) => {
+            let id = queue.id();
+            Box::new(Splitting::new(queue, id, depth))
+        }
+        None => Box::new(queue),
+    }
+}
+
 /// Makes a job in its thread, for the device of that thread.
 pub type Make<J> = Box<dyn FnOnce(&DeviceInfo) -> J + Send>;
 
@@ -111,6 +127,8 @@ pub struct Task<P, J> {
     pub part: P,
     /// The processors that it may run on; `None`: any.
     pub cpus: Option<Vec<u32>>,
+    /// Commands longer than the device takes are sent in parts, of up to so many at a time.
+    pub splits: Option<u16>,
     /// When it starts.
     pub start: Nanos,
     /// What tells it to end; the bell of it wakes its thread.
@@ -255,6 +273,7 @@ impl<P: Part, J: Program> Task<P, J> {
             pin::pin(cpus)?;
         }
         let (mut device, queue) = self.part.open()?;
+        let queue = in_parts(queue, self.splits);
         self.stop.bell().also_wakes(P::waker(&device));
         let mut job = (self.make)(queue.info());
         let mut lateness = Latency::new();
@@ -278,7 +297,7 @@ impl<P: Part, J: Program> Task<P, J> {
         };
         let reactor = Reactor::new(common.clock.clone(), attended, self.stop);
         let mut reactor = reactor.recording_lateness(&mut lateness);
-        reactor.add(&mut seen, queue, CoreId(0), self.start);
+        reactor.add_through(&mut seen, queue, CoreId(0), self.start);
         let at = reactor.run().at;
         Ok(Left {
             output: job.into_output(),

@@ -261,6 +261,7 @@ impl<S: Site> Phases<'_, S> {
                 name: spec.name.clone(),
                 cpus: None,
                 part: self.site.part(spec.queue_depth.max(1))?,
+                splits: None,
                 start,
                 stop: stop.clone(),
                 make: Box::new(move |info| {
@@ -295,6 +296,7 @@ impl<S: Site> Phases<'_, S> {
                 name: template.name.clone(),
                 cpus: None,
                 part: self.site.part(STORE_DEPTH)?,
+                splits: None,
                 start,
                 stop: stop.clone(),
                 make: Box::new(make),

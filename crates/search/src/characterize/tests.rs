@@ -15,6 +15,7 @@ fn info(zones: u32, capacity: u64, open: Option<u32>, lba_bytes: u32) -> DeviceI
     DeviceInfo {
         model: "made up".to_owned(),
         namespaces: vec![NamespaceInfo {
+            placements: None,
             lba_bytes,
             size_lbas: capacity * u64::from(zones),
             zoned: Some(ZonedInfo {

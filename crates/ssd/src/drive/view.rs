@@ -34,6 +34,12 @@ impl Drive {
                 .namespaces()
                 .iter()
                 .map(|namespace| NamespaceInfo {
+                    placements: Some(match namespace.kind {
+                        NamespaceKind::Conventional(log) => {
+                            log.handles.map_or(0, |of| of.count as u16)
+                        }
+                        _ => 0,
+                    }),
                     lba_bytes: config.lba_bytes,
                     size_lbas: namespace.size_lbas(zones),
                     zoned: (namespace.kind == NamespaceKind::Zoned).then_some(ZonedInfo {

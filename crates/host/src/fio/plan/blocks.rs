@@ -10,6 +10,7 @@ use super::Planner;
 use crate::workload::Stop;
 use crate::workload::blocks::{BlockRange, Stride};
 use crate::workload::directed::Flow;
+use crate::workload::placement::Placements;
 
 /// Options that say what happens to zones.
 const OF_ZONES: [(&str, &str); 5] = [
@@ -48,6 +49,44 @@ impl Planner<'_> {
             return Err(origin.problem("zonemode", what, valid));
         }
         Ok(true)
+    }
+
+    /// Where the drive is asked to put what a job writes.
+    pub(super) fn placements(&self, section: &Section) -> Result<Placements, Problem> {
+        let options = &section.options.placement;
+        if !(options.fdp && section.options.rw.directions[1]) {
+            return Ok(Placements::default());
+        }
+        let wrong = |name: &str, what: String, valid: &str| {
+            let origin = section.options.place(&[name], &section.origin);
+            Err(origin.problem(name, what, valid))
+        };
+        let there = self.device.placements;
+        let identifiers = match (options.plids.as_slice(), there) {
+            _ if !self.device.is_conventional || there == Some(0) => {
+                let what = "but the namespace has no flexible data placement";
+                return wrong("fdp", what.to_owned(), "leave fdp out");
+            }
+            ([], None) => {
+                let what = "the device does not say which identifiers it has";
+                return wrong("plids", what.to_owned(), "name them: plids=0,1");
+            }
+            ([], Some(count)) => (0..count).collect(),
+            (plids, count) => {
+                let is_there = |plid: &&u16| count.is_none_or(|count| **plid < count);
+                if let Some(other) = plids.iter().find(|plid| !is_there(plid)) {
+                    let what = format!("there is no identifier {other}");
+                    let last = count.unwrap_or_default().saturating_sub(1);
+                    return wrong("plids", what, &format!("0 to {last}"));
+                }
+                plids.to_vec()
+            }
+        };
+        let at_random = options.at_random;
+        Ok(Placements {
+            identifiers,
+            at_random,
+        })
     }
 
     /// What a job on blocks cannot do.

@@ -79,6 +79,9 @@ pub struct PlannedJob {
     pub waits_for: Range<JobId>,
     /// Reset all zones before its stage.
     pub resets_device: bool,
+    /// Commands of the device that its longest one is: more than 1, if a block layer sends it in
+    /// parts.
+    pub parts: u32,
     /// Percentiles to report.
     pub percentile_list: Vec<f64>,
     /// Files to log to.
@@ -178,6 +181,7 @@ impl JobFile {
                 lba_bytes: u64::from(namespace.lba_bytes),
                 max_transfer: u64::from(info.max_transfer_bytes),
                 max_append: u64::from(info.max_append_bytes),
+                placements: namespace.placements,
             },
             plan: Plan {
                 namespace: nsid,
@@ -242,6 +246,8 @@ struct Device {
     lba_bytes: u64,
     max_transfer: u64,
     max_append: u64,
+    /// Placement identifiers, if it is known how many there are.
+    placements: Option<u16>,
 }
 
 impl Device {
@@ -325,6 +331,7 @@ impl<'a> Planner<'a> {
                     exit_what: options.exit_what,
                     waits_for: waits_for.clone(),
                     resets_device: options.initial_zone_reset,
+                    parts: self.parts(&spec.work),
                     percentile_list: options.percentile_list.clone(),
                     logs: shape::logs(section),
                     seed: options.randseed,
@@ -340,6 +347,17 @@ impl<'a> Planner<'a> {
                 }
             }
         }
+    }
+
+    /// Commands of the device that the longest read or write of a job takes.
+    fn parts(&self, work: &DirectedWork) -> u32 {
+        let [read, write, _] = &work.flows;
+        let sizes = [read, write].into_iter().flatten();
+        let longest = sizes.map(|flow| flow.sizes.max).max().unwrap_or(1);
+        let most = (self.device.max_transfer / self.device.lba_bytes).max(1);
+        longest
+            .div_ceil(u32::try_from(most).unwrap_or(u32::MAX))
+            .max(1)
     }
 
     /// Says why a job cannot be run; of an option that several jobs have from one place, once.
@@ -456,6 +474,7 @@ impl<'a> Planner<'a> {
             replay: None,
             blocks,
             hole_lbas: self.hole_lbas(section)?,
+            placements: self.placements(section)?,
         };
         self.replay(section, thread, &mut work)?;
         let verify = self.verify(section, (thread, number), &mut work, &mut stop)?;

@@ -154,6 +154,7 @@ impl Planner<'_> {
             (Direction::Trim, _) if !options.rw.directions[1] => {
                 u64::from(u32::MAX) * self.device.lba_bytes
             }
+            _ if options.has_block_layer() => u64::MAX,
             _ => self.device.max_transfer,
         };
         let max = max.min(self.device.zoned.zone_capacity_lbas * self.device.lba_bytes);
@@ -198,8 +199,14 @@ impl Planner<'_> {
             return Err(origin.problem(key, what, valid));
         }
         if bytes > max {
-            let what = format!("{bytes} bytes are more than one command moves on this device");
-            return Err(origin.problem(key, what, format!("{lba} to {max}")));
+            let (what, valid) = match max == self.device.zoned.zone_capacity_lbas * lba {
+                true => ("more than a zone holds", format!("{lba} to {max}")),
+                false => (
+                    "more than one command moves on this device",
+                    format!("{lba} to {max}; engines of the block layer send more in parts"),
+                ),
+            };
+            return Err(origin.problem(key, format!("{bytes} bytes are {what}"), valid));
         }
         u32::try_from(bytes / lba)
             .map_err(|_| origin.problem(key, format!("{bytes} bytes are too many"), ""))

@@ -81,7 +81,10 @@ impl WorkloadJob {
     /// Hands a command to the device. Whether it was taken.
     #[inline(always)]
     fn submit(&mut self, queue: &mut dyn QueuePair, slot: u32, step: Step, now: Nanos) -> bool {
-        let command = Command::on(self.spec.namespace, step.op);
+        let mut command = Command::on(self.spec.namespace, step.op);
+        if let Some(placing) = &self.placing {
+            command = placing.place(command);
+        }
         let first_block = self.first_block(&step.op);
         let data = match self.carries_data {
             true => self.data_of(slot, &step),
@@ -92,6 +95,9 @@ impl WorkloadJob {
             return false;
         }
         self.free.pop();
+        if let Some(placing) = &mut self.placing {
+            placing.taken(&step.op);
+        }
         if self.result.recorder.keeps_issued() {
             let trim = self.source.trim();
             self.result.recorder.issued(now, &step.op, trim);

@@ -16,10 +16,11 @@ use zonelab_nvme::Status;
 use super::contents::Buffers;
 use super::latency::Goals;
 use super::pace::Rates;
+use super::placement::Placing;
 use super::record::Done;
 use super::share::Sharing;
 use super::source::{Role, Sent, Source, Step};
-use super::{Ending, HORIZON, JobSpec};
+use super::{Ending, HORIZON, JobSpec, Work};
 use crate::reactor::{Job, NextWake, StopSignal};
 use crate::rng::Rng;
 use crate::stats::{Confidence, Intervals, OpKind, Statistic};
@@ -38,6 +39,7 @@ pub struct WorkloadJob {
     rng: Rng,
     rates: Rates,
     goals: Option<Box<Goals>>,
+    placing: Option<Box<Placing>>,
     sharing: Option<Box<Sharing>>,
     confidence: Option<Confidence>,
     shared: Shared,
@@ -122,6 +124,10 @@ impl WorkloadJob {
         let zone_size_lbas = namespace.zoned.map_or(0, |zoned| zoned.zone_size_lbas);
         let rates = Rates::new(&spec, lba_bytes);
         let goals = Goals::new(&spec.latency, depth);
+        let placing = match &spec.work {
+            Work::Directed(work) => Placing::of(&work.placements, &rng),
+            _ => None,
+        };
         let stops_between = spec.think.is_some() || spec.stop.periods.is_some();
         Self {
             may_wait: stops_between || rates.exist || goals.is_some() || shared.share.is_some(),
@@ -130,6 +136,7 @@ impl WorkloadJob {
             source,
             rates,
             goals,
+            placing,
             sharing: shared
                 .share
                 .take()

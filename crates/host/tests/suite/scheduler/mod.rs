@@ -38,6 +38,7 @@ static INFO: LazyLock<DeviceInfo> = LazyLock::new(|| {
         zrwa: None,
     };
     let namespace = |lba_bytes, size_lbas, zoned| NamespaceInfo {
+        placements: None,
         lba_bytes,
         size_lbas,
         zoned,

@@ -24,6 +24,7 @@ pub(crate) fn tiny_info() -> DeviceInfo {
     DeviceInfo {
         model: "tiny".to_owned(),
         namespaces: vec![NamespaceInfo {
+            placements: None,
             lba_bytes: 4096,
             size_lbas: 8 * ZONE,
             zoned: Some(ZonedInfo {
@@ -81,6 +82,8 @@ pub(crate) struct Recorder {
     in_flight: BinaryHeap<Reverse<(Nanos, u64, u32, u16)>>,
     /// Operations with the time of their submission.
     pub(crate) log: Vec<(Nanos, Op)>,
+    /// Placement identifiers of all of them that were not 0, by their place in the log.
+    pub(crate) placed: Vec<(usize, u16)>,
     /// Most operations that were in flight at once.
     pub(crate) deepest: usize,
 }
@@ -98,6 +101,7 @@ impl Recorder {
             sequence: 0,
             in_flight: BinaryHeap::new(),
             log: Vec::new(),
+            placed: Vec::new(),
             deepest: 0,
         }
     }
@@ -139,6 +143,9 @@ impl QueuePair for Recorder {
 
     fn submit(&mut self, command: Command, tag: Tag, _data: Option<Buf>) -> Result<(), Rejected> {
         let (latency, status) = (self.answer)(&command.op);
+        if command.placement > 0 {
+            self.placed.push((self.log.len(), command.placement));
+        }
         self.log.push((self.now, command.op));
         self.sequence += 1;
         self.in_flight.push(Reverse((
