@@ -18,20 +18,20 @@ impl PlacementOptions {
     pub(super) fn apply(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
         Some(match name {
             "fdp" => value::switch(Some(text)).map(|on| self.fdp = on),
-            "dataplacement" => match text {
-                "none" => Ok(self.fdp = false),
-                "fdp" => Ok(self.fdp = true),
-                _ => Err(unknown(text, &["none", "fdp"])),
-            },
+            "dataplacement" => second_of(text, &["none", "fdp"]).map(|on| self.fdp = on),
             "plids" => identifiers(text).map(|plids| self.plids = plids),
-            "plid_select" => match text {
-                "roundrobin" => Ok(self.at_random = false),
-                "random" => Ok(self.at_random = true),
-                _ => Err(unknown(text, &["roundrobin", "random"])),
-            },
+            "plid_select" => {
+                second_of(text, &["roundrobin", "random"]).map(|on| self.at_random = on)
+            }
             _ => return None,
         })
     }
+}
+
+/// Whether it is the second of two words.
+fn second_of(text: &str, words: &[&str; 2]) -> Result<bool, Wrong> {
+    let at = words.iter().position(|word| *word == text);
+    at.map(|at| at == 1).ok_or_else(|| unknown(text, words))
 }
 
 /// `0,2,5-7`.
