@@ -14,6 +14,9 @@ use crate::run::PointResult;
 /// The least share of all that dies had to do that is worth a sentence if it was put off.
 pub const LEAST_SHARE: f64 = 0.01;
 
+/// The same, with what was under way at the end: something always is.
+const LEAST_WITH_UNDER_WAY: f64 = 0.03;
+
 /// What the drive of a point had still to do.
 pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
     let drive = result.drive.as_ref()?;
@@ -68,7 +71,12 @@ pub fn to_json(owed: &Owed) -> Value {
 pub fn words(owed: &Owed, busy: Nanos, totals: &Totals) -> Option<(f64, String)> {
     let share = owed.share(busy);
     let dlwa = in_buffer(owed, totals);
-    if share < LEAST_SHARE && dlwa.is_none() {
+    let put_off = Owed {
+        die_time: owed.die_time.saturating_sub(owed.under_way),
+        ..*owed
+    };
+    let is_little = share < LEAST_WITH_UNDER_WAY && put_off.share(busy) < LEAST_SHARE;
+    if is_little && dlwa.is_none() {
         return None;
     }
     let parts = [
@@ -112,12 +120,13 @@ pub fn words(owed: &Owed, busy: Nanos, totals: &Totals) -> Option<(f64, String)>
     Some((share, text))
 }
 
-/// Why a write amplification below 1 is none, in words: of what was written, some is in no flash
-/// yet.
+/// Why a write amplification below 1 is none, in words: of what was written, a hundredth or more
+/// is in no flash yet.
 #[must_use]
 pub fn in_buffer(owed: &Owed, totals: &Totals) -> Option<String> {
     let dlwa = totals.dlwa()?;
-    (dlwa < 1.0 && owed.buffered_bytes > 0).then(|| {
+    let held = owed.buffered_bytes as f64;
+    (dlwa < 1.0 && held >= LEAST_SHARE * totals.host_write_bytes as f64).then(|| {
         let held = size(owed.buffered_bytes);
         format!("DLWA {dlwa:.3}: {held} of what was written is still in the write buffer")
     })
