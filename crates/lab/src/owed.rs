@@ -128,7 +128,9 @@ pub fn in_buffer(owed: &Owed, totals: &Totals) -> Option<String> {
     let held = owed.buffered_bytes as f64;
     (dlwa < 1.0 && held >= LEAST_SHARE * totals.host_write_bytes as f64).then(|| {
         let held = size(owed.buffered_bytes);
-        format!("DLWA {dlwa:.3}: {held} of what was written is still in the write buffer")
+        format!(
+            "DLWA {dlwa:.3} is of programs until the end, at which {held} were in the write buffer"
+        )
     })
 }
 

@@ -1,6 +1,8 @@
 //! `zonelab fio` on a namespace without zones, and what jobs may have of latencies,
 //! processors and each other.
 
+use serde_json::Value;
+
 use super::fio_jobs::{example, job};
 use super::scratch::{Scratch, stderr};
 use super::store::Served;
@@ -66,7 +68,7 @@ const OPERATIONS: [(&str, u64); 6] = [
     ("rewrite", 128),
 ];
 
-fn assert_all_done(result: &serde_json::Value) {
+fn assert_all_done(result: &Value) {
     for (name, operations) in OPERATIONS {
         let job = job(result, name);
         let of = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
@@ -144,7 +146,7 @@ fn shares_and_latencies_are_kept_to() {
     assert_eq!(output.status.code(), Some(5));
     let says = "zonelab: job a: an operation took ";
     assert!(stderr(&output).starts_with(says), "{}", stderr(&output));
-    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(job(&result, "a")["error"], 110);
 }
 
@@ -278,4 +280,27 @@ fn jobs_say_where_a_drive_puts_their_writes() {
     };
     let (together, apart) = (dlwa("--plids=0"), dlwa("--plids=2"));
     assert!(apart < 1.01 && together > 1.05, "{apart} {together}");
+}
+
+/// A part of a write fails: what the parts before it moved is written, and the next write goes
+/// behind that, whichever job it is of.
+#[test]
+fn a_part_that_fails_costs_one_operation() {
+    let scratch = Scratch::new("fio-parts-fail");
+    let fault = "[[fault]]\non = \"write\"\nskip = 5\ncount = 1\neffect = \"fail\"\n";
+    scratch.write("fault.toml", fault);
+    let job = ["--rw=write", "--bs=1m", "--size=2z", "--faults=fault.toml"];
+    let drive = ["--device=small-zones", "--continue_on_error=all"];
+    let json = ["--output-format=json"];
+    let output = scratch.fio(&[&["--name=a"], &job[..], &drive, &json].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let job_of = &json["jobs"][0];
+    assert_eq!(job_of["zonelab"]["failed_ios"], 1, "{job_of}");
+    assert_eq!(job_of["zonelab"]["operations"]["write"], 63, "{job_of}");
+    let other = ["--name=b", "--stonewall", "--rw=write", "--bs=1m"];
+    let more = ["--size=2z", "--device=small-zones"];
+    let args = [&["fio", "--name=a"], &job[..], &other, &more].concat();
+    let said = stderr(&scratch.zonelab(&args));
+    assert!(said.contains("job a: 1 operations failed"), "{said}");
+    assert!(!said.contains("job b"), "{said}");
 }

@@ -108,7 +108,7 @@ fn drive(work: &DriveWork) -> Value {
         "erased_blocks": totals.erased_blocks,
         "resets": totals.resets,
         "finishes": totals.finishes,
-        "unit_busy_ns": debt.busy.0,
+        "unit_busy_ns": debt.owed.done(debt.busy).0,
         "owed": owed::to_json(&debt.owed),
     })
 }

@@ -310,7 +310,7 @@ impl<'a, S: Site> Runner<'a, S> {
             let rng = Rng::new(self.rng.next_u64(), 1);
             let (depth, splits) = match planned.parts {
                 1 => (job.depth(), None),
-                _ => queue_of(planned, ROOM[0]),
+                _ => queue_of(planned),
             };
             queues.push(threads::in_parts(self.site.open_queue(depth, rng)?, splits));
         }
@@ -333,7 +333,7 @@ impl<'a, S: Site> Runner<'a, S> {
     ) -> Result<Vec<ThreadResult>, String> {
         let mut tasks = Vec::with_capacity(planned.len());
         for job in planned {
-            let (depth, splits) = queue_of(job, ROOM[1]);
+            let (depth, splits) = queue_of(job);
             let told = self.told(job, signals);
             let (spec, rng, number) = (told.spec, told.rng, job.number);
             let shared = (Arc::clone(zones), Arc::clone(self.interrupt));
@@ -455,20 +455,20 @@ impl<'a, S: Site> Runner<'a, S> {
     }
 }
 
-/// Commands that a queue has room for by which a block layer sends parts of others: of a drive in
-/// this program as many as Linux has, of another such as any grants.
-const ROOM: [u32; 2] = [1023, 64];
+/// Commands that a queue has room for by which a block layer sends parts of others, as in Linux;
+/// queues of other drives have what these grant.
+const ROOM: u32 = 1023;
 
 /// The depth of the queue of a job, and how many commands its block layer takes at a time, if it
 /// sends some in parts.
-fn queue_of(job: &PlannedJob, room: u32) -> (u32, Option<u16>) {
+fn queue_of(job: &PlannedJob) -> (u32, Option<u16>) {
     let depth = job.spec.queue_depth.max(1);
     match job.parts {
         0..=1 => (depth, None),
         parts => {
             let taken = u16::try_from(depth).unwrap_or(u16::MAX);
             (
-                depth.max(room.min(depth.saturating_mul(parts))),
+                depth.max(ROOM.min(depth.saturating_mul(parts))),
                 Some(taken),
             )
         }

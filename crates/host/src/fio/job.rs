@@ -459,6 +459,12 @@ impl JobOptions {
         Ok(())
     }
 
+    /// Which of these options was set last.
+    pub(super) fn last_of(&self, names: &[&str]) -> Option<&'static str> {
+        let mut set = self.places.iter().rev().map(|(name, _)| *name);
+        set.find(|name| names.contains(name))
+    }
+
     /// Where an option was set, or else where its job begins.
     pub(super) fn place<'a>(&'a self, names: &[&str], section: &'a Origin) -> &'a Origin {
         let found = self
@@ -496,6 +502,7 @@ mod tests {
                 "strict",
                 "shared",
                 "zone_append",
+                "none",
                 "time_us,op,offset_bytes,size_bytes",
             ];
             let read = values.iter().any(|value| {

@@ -1,6 +1,6 @@
 //! Where a drive is asked to put writes (`fdp`, `plids`).
 
-use super::setting::unknown;
+use super::setting::{number, unknown};
 use super::value::{self, Wrong, wrong};
 
 /// Options of a job about data placement. Fields are named after the options.
@@ -17,7 +17,7 @@ impl PlacementOptions {
     /// Applies one of these options; `None`: it is another.
     pub(super) fn apply(&mut self, name: &str, text: &str) -> Option<Result<(), Wrong>> {
         Some(match name {
-            "fdp" => value::switch(Some(text)).map(|on| self.fdp = on),
+            "fdp" => number(text, 0, 1).map(|on| self.fdp = on == 1),
             "dataplacement" => second_of(text, &["none", "fdp"]).map(|on| self.fdp = on),
             "plids" => identifiers(text).map(|plids| self.plids = plids),
             "plid_select" => {

@@ -367,11 +367,13 @@ impl ZoneTable {
         }
     }
 
-    /// Notes that a write of `lbas` has failed: they are not written. Nobody writes to the zone
-    /// before all that was handed over with it has ended, of which writes fail as well.
-    pub fn fail_write(&mut self, zone: u32, lbas: u64) {
+    /// Notes that a write of `lbas` has failed, of which the first `moved` are written nevertheless.
+    /// Nobody writes to the zone before all that was handed over with it has ended, of which writes
+    /// fail as well.
+    pub fn fail_write(&mut self, zone: u32, lbas: u64, moved: u64) {
         let state = &mut self.zones[zone as usize];
         let unwritten = lbas.min(state.pending).min(state.written);
+        let unwritten = unwritten.saturating_sub(moved);
         state.written -= unwritten;
         state.is_failing = true;
         self.written_lbas -= unwritten;
@@ -543,16 +545,16 @@ mod tests {
             table.begin_write(0, 0, lbas, false);
         }
         table.end_write(0, 10);
-        table.fail_write(0, 20);
+        table.fail_write(0, 20, 0);
         assert_eq!(table.admit(0, 0, false, None), Admission::Busy);
-        table.fail_write(0, 30);
+        table.fail_write(0, 30, 0);
         assert_eq!((table.written(0), table.readable(0)), (10, 10));
         assert_eq!(table.begin_write(0, 1, 5, false), 10);
-        table.fail_write(0, 5);
+        table.fail_write(0, 5, 0);
         assert_eq!((table.open_zones(), table.written_lbas()), (&[0][..], 10));
         // One that never got anything holds nothing.
         table.begin_write(3, 0, 90, false);
-        table.fail_write(3, 90);
+        table.fail_write(3, 90, 0);
         assert_eq!((table.open_zones(), table.written(3)), (&[0][..], 0));
     }
 

@@ -321,12 +321,12 @@ fn placements_that_are_not_there_are_refused() {
         (
             "fdp=1",
             Some(0),
-            "fdp: but the namespace has no flexible data placement",
+            "fdp: the namespace has no flexible data placement",
         ),
         (
             "fdp=1",
             None,
-            "plids: the device does not say which identifiers it has",
+            "fdp: the device was not asked which identifiers it has",
         ),
         (
             "fdp=1 plids=3-1",
@@ -336,6 +336,7 @@ fn placements_that_are_not_there_are_refused() {
         ("fdp=1 plids=x", Some(4), "plids: \"x\" is no identifier"),
         ("dataplacement=streams", Some(4), "none, fdp"),
         ("plid_select=scheme", Some(4), "roundrobin, random"),
+        ("fdp=2", Some(4), "0 to 1"),
         ("dp_scheme=rules", Some(4), "in turn or at random"),
     ] {
         let refused = placements(&format!("rw=write {words}"), count).unwrap_err();

@@ -24,6 +24,8 @@ pub struct Owed {
     ///
     /// [`Media::ledger`]: crate::media::Media::ledger
     pub booked: Nanos,
+    /// What these operations have taken that is not in it yet.
+    pub unbooked: Nanos,
     /// The least time that dies, or planes that work by themselves, take for it, all together:
     /// what is under way, the erasures of blocks, and programs of what is in the buffer, to be
     /// folded or to be filled.
@@ -31,11 +33,18 @@ pub struct Owed {
 }
 
 impl Owed {
+    /// How long dies have worked that were booked as busy with `busy`.
+    #[must_use]
+    pub const fn done(&self, busy: Nanos) -> Nanos {
+        let begun = busy.saturating_add(self.unbooked);
+        begun.saturating_sub(self.booked)
+    }
+
     /// What is owed in parts of all that dies have to do, of which they were busy with `busy`:
     /// from 0, nothing, to 1, everything.
     #[must_use]
     pub fn share(&self, busy: Nanos) -> f64 {
-        let done = busy.saturating_sub(self.booked).0 as f64;
+        let done = self.done(busy).0 as f64;
         match self.die_time.0 as f64 {
             0.0 => 0.0,
             owed => owed / (owed + done),
@@ -72,15 +81,16 @@ impl Flash {
         // Planes that work together erase and program at the same time.
         let at_once = u64::from(self.layout.planes_together());
         let put_off = erase_ns.saturating_add(program_ns).saturating_add(cache_ns) / at_once;
-        let (under_way, booked) = self.media.under_way(now);
+        let under_way = self.media.under_way(now);
         Owed {
             stale_blocks,
             buffered_bytes,
             cached_bytes,
             unfilled_bytes,
-            under_way,
-            booked,
-            die_time: under_way.saturating_add(Nanos(put_off)),
+            under_way: under_way.left,
+            booked: under_way.booked,
+            unbooked: under_way.unbooked,
+            die_time: under_way.left.saturating_add(Nanos(put_off)),
         }
     }
 }

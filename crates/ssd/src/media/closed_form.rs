@@ -229,6 +229,12 @@ impl ClosedForm {
         self.backlog(now, unit)
     }
 
+    /// All is booked when it is submitted.
+    #[expect(clippy::unused_self, reason = "the other engine has it")]
+    pub(super) const fn booked_late(&self, _now: Nanos, _unit: u32) -> Nanos {
+        Nanos::ZERO
+    }
+
     pub(super) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
         self.units[unit as usize].free_at.saturating_sub(now)
     }

@@ -151,6 +151,17 @@ macro_rules! on_engine {
     };
 }
 
+/// Operations that are not over, of all units together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// What is left of them.
+    pub left: Nanos,
+    /// The part of it that the ledger has booked already.
+    pub booked: Nanos,
+    /// What they have taken that it has not booked yet.
+    pub unbooked: Nanos,
+}
+
 impl Media {
     /// Idle flash: unit `u` sits on channel `channel_of_unit[u]`.
     ///
@@ -362,16 +373,19 @@ impl Media {
         on_engine!(&self.engine, e => e.backlog(now, unit))
     }
 
-    /// What is left at `now` of the operations that units were given, all units together, and
-    /// the part of it that the ledger has booked already. As [`Self::backlog`] has it.
+    /// What is left at `now` of the operations that units were given. As [`Self::backlog`] has it.
     #[must_use]
-    pub fn under_way(&self, now: Nanos) -> (Nanos, Nanos) {
+    pub fn under_way(&self, now: Nanos) -> UnderWay {
         // Fits: units are counted in 32 bits.
         let units = 0..self.ledger().units.len() as u32;
-        units.fold((Nanos::ZERO, Nanos::ZERO), |(left, booked), unit| {
-            let ahead = on_engine!(&self.engine, e => e.booked_ahead(now, unit));
-            let backlog = self.backlog(now, unit);
-            (left.saturating_add(backlog), booked.saturating_add(ahead))
+        units.fold(UnderWay::default(), |all, unit| UnderWay {
+            left: all.left.saturating_add(self.backlog(now, unit)),
+            booked: all
+                .booked
+                .saturating_add(on_engine!(&self.engine, e => e.booked_ahead(now, unit))),
+            unbooked: all
+                .unbooked
+                .saturating_add(on_engine!(&self.engine, e => e.booked_late(now, unit))),
         })
     }
 

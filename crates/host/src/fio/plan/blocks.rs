@@ -52,24 +52,29 @@ impl Planner<'_> {
     }
 
     /// Where the drive is asked to put what a job writes.
-    pub(super) fn placements(&self, section: &Section) -> Result<Placements, Problem> {
+    pub(super) fn placements(&mut self, section: &Section) -> Result<Placements, Problem> {
         let options = &section.options.placement;
+        if !options.fdp {
+            self.note_placements(section);
+        }
         if !(options.fdp && section.options.rw.directions[1]) {
             return Ok(Placements::default());
         }
-        let wrong = |name: &str, what: String, valid: &str| {
+        let wrong = |names: &[&'static str], what: &str, valid: &str| {
+            let name = section.options.last_of(names).unwrap_or("fdp");
             let origin = section.options.place(&[name], &section.origin);
             Err(origin.problem(name, what, valid))
         };
         let there = self.device.placements;
         let identifiers = match (options.plids.as_slice(), there) {
             _ if !self.device.is_conventional || there == Some(0) => {
-                let what = "but the namespace has no flexible data placement";
-                return wrong("fdp", what.to_owned(), "leave fdp out");
+                let what = "the namespace has no flexible data placement";
+                return wrong(&["fdp", "dataplacement"], what, "leave it out");
             }
             ([], None) => {
-                let what = "the device does not say which identifiers it has";
-                return wrong("plids", what.to_owned(), "name them: plids=0,1");
+                let what = "the device was not asked which identifiers it has";
+                let valid = "plids=0,1 and whatever `zonelab nvme fdp status` lists";
+                return wrong(&["fdp", "dataplacement"], what, valid);
             }
             ([], Some(count)) => (0..count).collect(),
             (plids, count) => {
@@ -77,7 +82,7 @@ impl Planner<'_> {
                 if let Some(other) = plids.iter().find(|plid| !is_there(plid)) {
                     let what = format!("there is no identifier {other}");
                     let last = count.unwrap_or_default().saturating_sub(1);
-                    return wrong("plids", what, &format!("0 to {last}"));
+                    return wrong(&["plids"], &what, &format!("0 to {last}"));
                 }
                 plids.to_vec()
             }
@@ -87,6 +92,18 @@ impl Planner<'_> {
             identifiers,
             at_random,
         })
+    }
+
+    /// Says of identifiers that nothing is placed by them.
+    fn note_placements(&mut self, section: &Section) {
+        let Some(name) = section.options.last_of(&["plids", "plid_select"]) else {
+            return;
+        };
+        let origin = section.options.place(&[name], &section.origin);
+        let warning = origin.problem(name, "has no meaning without fdp=1", "");
+        if !self.plan.warnings.contains(&warning) {
+            self.plan.warnings.push(warning);
+        }
     }
 
     /// What a job on blocks cannot do.

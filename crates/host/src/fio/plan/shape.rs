@@ -199,12 +199,13 @@ impl Planner<'_> {
             return Err(origin.problem(key, what, valid));
         }
         if bytes > max {
-            let (what, valid) = match max == self.device.zoned.zone_capacity_lbas * lba {
-                true => ("more than a zone holds", format!("{lba} to {max}")),
-                false => (
-                    "more than one command moves on this device",
-                    format!("{lba} to {max}; engines of the block layer send more in parts"),
-                ),
+            let what = match max == self.device.zoned.zone_capacity_lbas * lba {
+                true => "more than a zone holds",
+                false => "more than one command moves on this device",
+            };
+            let valid = match section.options.has_block_layer() {
+                true => format!("{lba} to {max}"),
+                false => format!("{lba} to {max}; engines of the block layer send more in parts"),
             };
             return Err(origin.problem(key, format!("{bytes} bytes are {what}"), valid));
         }

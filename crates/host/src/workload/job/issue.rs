@@ -146,11 +146,11 @@ impl WorkloadJob {
             // Everything in flight comes back, so this will go later.
             RejectReason::QueueFull { .. } => self.postponed = Some(step),
             RejectReason::CannotSplit { .. } => {
-                self.give_up(&step.sent(), first_block, Status::INVALID_FIELD);
+                self.give_up(&step.sent(), (first_block, 0), Status::INVALID_FIELD);
             }
             // It would be refused for ever.
             RejectReason::NoSuchQueue { .. } | RejectReason::Disconnected => {
-                self.give_up(&step.sent(), first_block, Status::HOST_PATHING_ERROR);
+                self.give_up(&step.sent(), (first_block, 0), Status::HOST_PATHING_ERROR);
             }
         }
     }

@@ -340,12 +340,17 @@ impl WorkloadJob {
             let (at, status) = (completion.at, completion.status);
             self.result.recorder.record_failure(sent.kind, at, status);
         }
-        self.give_up(sent, op.first_block, completion.status);
+        // A device says nothing in the result of a write; a block layer says what its parts moved.
+        let moved = match sent.kind {
+            OpKind::Write => completion.result.min(sent.lbas),
+            _ => 0,
+        };
+        self.give_up(sent, (op.first_block, moved), completion.status);
     }
 
     /// A command has failed, or was not taken.
     #[cold]
-    fn give_up(&mut self, sent: &Sent, first_block: u64, status: Status) {
+    fn give_up(&mut self, sent: &Sent, (first_block, moved): (u64, u64), status: Status) {
         self.result.errors += 1;
         let lba = (sent.role != Role::Sync).then_some(Lba(first_block));
         let failed = || {
@@ -355,7 +360,7 @@ impl WorkloadJob {
         self.result.first_error.get_or_insert_with(failed);
         self.whole = None;
         if !matches!(sent.role, Role::Sync | Role::Check) {
-            self.source.failed(sent);
+            self.source.failed(sent, moved);
         }
         // A workload that gets an error does not do what it was made for.
         let goes_on = self.spec.tolerates.goes_on_after(sent, status);
@@ -420,7 +425,7 @@ impl WorkloadJob {
         if !self.is_ended {
             self.is_ended = true;
             if let Some(step) = self.postponed.take() {
-                self.source.failed(&step.sent());
+                self.source.failed(&step.sent(), 0);
             }
             self.source.ended();
             if let Some(sharing) = &mut self.sharing {

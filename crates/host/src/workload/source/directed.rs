@@ -128,12 +128,12 @@ impl Directed {
         }
     }
 
-    pub(super) fn failed(&mut self, sent: &Sent) {
+    pub(super) fn failed(&mut self, sent: &Sent, moved: u64) {
         let zone = sent.stream;
         let mut table = self.table.borrow_mut();
         match (sent.role, sent.kind) {
             (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check, _) => {}
-            (Role::Measured, _) => table.fail_write(zone, sent.lbas),
+            (Role::Measured, _) => table.fail_write(zone, sent.lbas, moved),
             _ => {
                 let written = table.written(zone);
                 table.end_managing(zone, written);

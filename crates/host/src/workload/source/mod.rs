@@ -379,14 +379,15 @@ impl Source {
         }
     }
 
-    /// A command has failed, or was not taken: its operation is given up.
+    /// A command has failed, or was not taken: its operation is given up. Of a write that was sent
+    /// in parts, the first `moved` blocks are written.
     #[cold]
-    pub(crate) fn failed(&mut self, sent: &Sent) {
+    pub(crate) fn failed(&mut self, sent: &Sent, moved: u64) {
         match self {
             Self::Write(writes) | Self::Mixed { writes, .. } if sent.kind != OpKind::Read => {
                 writes.failed(sent);
             }
-            Self::Directed(directed) => directed.failed(sent),
+            Self::Directed(directed) => directed.failed(sent, moved),
             Self::Manage(manage) => manage.abandon(),
             Self::Replay(replay) => replay.failed(sent),
             Self::Blocks(blocks) => blocks.failed(sent),

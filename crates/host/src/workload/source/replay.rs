@@ -518,7 +518,7 @@ impl Replaying {
         }
         let mut table = self.table.borrow_mut();
         match sent.kind {
-            OpKind::Write | OpKind::Append => table.fail_write(zone, sent.lbas),
+            OpKind::Write | OpKind::Append => table.fail_write(zone, sent.lbas, 0),
             OpKind::Reset | OpKind::Finish => {
                 let written = table.written(zone);
                 table.end_managing(zone, written);

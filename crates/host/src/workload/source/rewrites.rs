@@ -172,7 +172,7 @@ impl Rewrites {
                 table.end_managing(zone, written);
                 self.stage = Stage::Choose;
             }
-            Role::Measured => table.fail_write(zone, sent.lbas),
+            Role::Measured => table.fail_write(zone, sent.lbas, 0),
             _ => {}
         }
     }

@@ -472,6 +472,14 @@ impl EventDriven {
         }
     }
 
+    /// How long what `unit` is doing has run that is not booked yet.
+    pub(in crate::media) fn booked_late(&self, now: Nanos, unit: u32) -> Nanos {
+        match self.units[unit as usize].running {
+            Running::Write(write) => now.saturating_sub(write.booked_to),
+            Running::Settled | Running::Read(_) => Nanos::ZERO,
+        }
+    }
+
     pub(in crate::media) fn backlog(&self, now: Nanos, unit: u32) -> Nanos {
         let this = &self.units[unit as usize];
         let mut backlog = this.waiting;
