@@ -8,7 +8,7 @@ use serde_json::json;
 use zonelab_device::{Buf, Command, Completion, Lba, NamespaceId, Op, QueuePair as _, Tag};
 use zonelab_driver::tcp::Transfer;
 use zonelab_driver::{Controller as _, IoQueue as _};
-use zonelab_host::block::Splitting;
+use zonelab_host::block::split::Splitting;
 use zonelab_nvme::command::{Flush, Read, Write};
 
 use super::fields::{dump, pretty};

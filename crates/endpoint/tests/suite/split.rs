@@ -11,7 +11,7 @@ use zonelab_device::{
 use zonelab_driver::pcie::{Function, PcieController, PcieOptions, PcieQueue};
 use zonelab_driver::zones::{Settings, ZonedNamespace};
 use zonelab_endpoint::{Endpoint, EndpointSettings, Fault};
-use zonelab_host::block::Splitting;
+use zonelab_host::block::split::Splitting;
 use zonelab_nvme::Status;
 use zonelab_ssd::Drive;
 

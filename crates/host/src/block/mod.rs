@@ -14,12 +14,12 @@
 //! device is idle, and what waits goes over to the new one.
 //!
 //! [`Scheduled`] is any queue pair of one program with a scheduler in front,
-//! [`Splitting`] one that takes commands of any length. An
+//! [`Splitting`](split::Splitting) one that takes commands of any length. An
 //! emulated drive (crate `zonelab-sim`) stands behind a block layer with what
 //! that costs the host.
 
 mod scheduled;
-mod split;
+pub mod split;
 
 use slab::Slab;
 use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
@@ -27,7 +27,6 @@ use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
 use crate::scheduler::{RequestId, Scheduler};
 
 pub use scheduled::Scheduled;
-pub use split::Splitting;
 
 /// How many requests of a queue went in, and how many of them were merged into
 /// the command of another.

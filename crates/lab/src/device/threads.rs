@@ -8,7 +8,7 @@ use std::task::Waker;
 use std::thread::{Scope, ScopedJoinHandle};
 
 use zonelab_device::{Completion, Device, DeviceInfo, DeviceQueue, Nanos, QueueId, QueuePair};
-use zonelab_host::block::Splitting;
+use zonelab_host::block::split::Splitting;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{JobResult, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, RealClock, StopSignal};
