@@ -52,6 +52,17 @@ impl Debt {
     }
 }
 
+/// What is owed in parts of all that dies have to do, of which they were booked as busy with
+/// `busy`: from 0, nothing, to 1, everything.
+#[must_use]
+pub fn share(owed: &Owed, busy: Nanos) -> f64 {
+    let done = owed.done(busy).0 as f64;
+    match owed.die_time.0 as f64 {
+        0.0 => 0.0,
+        left => left / (left + done),
+    }
+}
+
 /// `owed` as it stands in JSON.
 #[must_use]
 pub fn to_json(owed: &Owed) -> Value {
@@ -69,13 +80,13 @@ pub fn to_json(owed: &Owed) -> Value {
 /// in parts of all that these had to do, and in words. `None`: next to nothing.
 #[must_use]
 pub fn words(owed: &Owed, busy: Nanos, totals: &Totals) -> Option<(f64, String)> {
-    let share = owed.share(busy);
+    let share = share(owed, busy);
     let dlwa = in_buffer(owed, totals);
-    let put_off = Owed {
+    let put_off = &Owed {
         die_time: owed.die_time.saturating_sub(owed.under_way),
         ..*owed
     };
-    let is_little = share < LEAST_WITH_UNDER_WAY && put_off.share(busy) < LEAST_SHARE;
+    let is_little = share < LEAST_WITH_UNDER_WAY && self::share(put_off, busy) < LEAST_SHARE;
     if is_little && dlwa.is_none() {
         return None;
     }

@@ -93,7 +93,7 @@ impl Raw {
 }
 
 fn copy_zones(drive: &Drive, range: Range<u32>, out: &mut Vec<Raw>) {
-    let (zones, mapping) = (drive.zones(), drive.mapping());
+    let (zones, mapping) = (drive.zones(), drive.flash().mapping());
     out.extend(range.map(|index| {
         let zone = ZoneId(index);
         Raw {

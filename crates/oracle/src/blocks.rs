@@ -188,7 +188,7 @@ impl Blocks {
         }
         for zone in (0..drive.zones().count()).map(ZoneId) {
             let lbas = drive.zones().host_lbas(zone);
-            let Some(physical) = drive.mapping().physical(zone) else {
+            let Some(physical) = drive.flash().mapping().physical(zone) else {
                 continue;
             };
             for lba in 0..u32::try_from(lbas).expect("zones are small") {
@@ -364,7 +364,7 @@ impl Blocks {
         let config = drive.config();
         let zone_pages = drive.flash().layout().zone_pages();
         for zone in (0..drive.zones().count()).map(ZoneId) {
-            let Some(physical) = drive.mapping().physical(zone) else {
+            let Some(physical) = drive.flash().mapping().physical(zone) else {
                 continue;
             };
             let written = drive.zones().written_lbas(zone);
@@ -434,7 +434,7 @@ impl Blocks {
             let unit = u64::from(self.page_lbas * drive.config().geometry.planes);
             lbas / unit * unit
         };
-        let Some(physical) = drive.mapping().physical(zone) else {
+        let Some(physical) = drive.flash().mapping().physical(zone) else {
             assert_eq!(
                 lbas, 0,
                 "{zone:?} has no flash, and {lbas} blocks of the host"

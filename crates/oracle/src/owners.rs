@@ -24,7 +24,7 @@ struct Look {
 impl Look {
     fn at(drive: &Drive, zone: ZoneId) -> Self {
         Self {
-            physical: drive.mapping().physical(zone),
+            physical: drive.flash().mapping().physical(zone),
             state: drive.zones().state(zone),
             host: drive.zones().host_lbas(zone),
         }
@@ -242,7 +242,7 @@ pub(crate) fn blocks_touched(drive: &Drive, physical: u32, pages: u32) -> Vec<us
 }
 /// The blocks of a zone, in ascending order.
 fn blocks_of(drive: &Drive, zone: ZoneId) -> Vec<usize> {
-    let Some(physical) = drive.mapping().physical(zone) else {
+    let Some(physical) = drive.flash().mapping().physical(zone) else {
         return Vec::new();
     };
     let flash = drive.flash();

@@ -30,7 +30,7 @@ pub(super) fn zones(drive: &Drive) -> PyResult<Frame> {
     let all = || (0..zones.count()).map(ZoneId);
     let lba_bytes = u64::from(drive.config().lba_bytes);
     let size = drive.config().zones.size_lbas;
-    let physical = |zone| drive.mapping().physical(zone).map(u64::from);
+    let physical = |zone| drive.flash().mapping().physical(zone).map(u64::from);
     Columns::default()
         .count("zone", all().map(|zone| u64::from(zone.0)))
         .text("state", all().map(|zone| zone_state(zones.state(zone))))

@@ -384,7 +384,7 @@ impl Accounts {
             );
         }
         if matches!(self.config.mapping, MappingConfig::Lazy { .. }) {
-            let (free, invalidated) = drive.mapping().pool_sizes();
+            let (free, invalidated) = drive.flash().mapping().pool_sizes();
             let rest = taken.iter().filter(|taken| !**taken).count();
             assert_eq!(free + invalidated, rest, "physical zones in the pool");
             if self.erases_by_itself() {
@@ -397,7 +397,7 @@ impl Accounts {
     /// erasures that nobody has to ask for are done.
     fn check_flash(&self, drive: &Drive) {
         let mapped: Vec<Option<u32>> = (0..drive.zones().count())
-            .map(|zone| drive.mapping().physical(ZoneId(zone)))
+            .map(|zone| drive.flash().mapping().physical(ZoneId(zone)))
             .collect();
         for (zone, physical) in mapped.iter().enumerate() {
             let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);

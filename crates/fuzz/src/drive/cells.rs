@@ -100,7 +100,7 @@ impl Cells {
     }
 
     pub(super) fn of_zone(&self, drive: &Drive, zone: ZoneId) -> Option<Standing> {
-        let physical = drive.mapping().physical(zone)?;
+        let physical = drive.flash().mapping().physical(zone)?;
         let layout = drive.flash().layout();
         let cells = match drive.flash().elements() {
             None => (0..layout.zone_blocks())

@@ -664,7 +664,7 @@ impl Session {
             twin.flash().media().ledger(),
             self.drive.flash().media().ledger()
         );
-        assert_eq!(twin.mapping(), self.drive.mapping());
+        assert_eq!(twin.flash().mapping(), self.drive.flash().mapping());
     }
 }
 

@@ -180,7 +180,7 @@ fn check_flash(drive: &Drive) {
             let unit_pages = u64::from(drive.config().geometry.planes);
             written / (page_lbas * unit_pages) * unit_pages
         };
-        let physical = drive.mapping().physical(zone);
+        let physical = drive.flash().mapping().physical(zone);
         let programmed = physical.map_or(0, |physical| drive.flash().zone_state(physical).0);
         let is_cached = |page: &u64| {
             // Fits: zones are small.

@@ -16,6 +16,7 @@ use crate::conditions::JobFailure;
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::AxisValue;
 use crate::metrics::Metrics;
+use crate::owed;
 use crate::statistics::{Statistics, throughput_of};
 use crate::trace::{Explanation, PointTrace};
 
@@ -186,11 +187,11 @@ impl DriveMeasured {
         Nanos(self.busy_ns.1.values().sum())
     }
 
-    /// What it still owed, in parts of all that its dies had to do ([`Owed::share`]). `None`:
+    /// What it still owed, in parts of all that its dies had to do ([`owed::share`]). `None`:
     /// nothing.
     #[must_use]
     pub fn owed_share(&self) -> Option<f64> {
-        let share = self.owed.share(self.die_time());
+        let share = owed::share(&self.owed, self.die_time());
         (share > 0.0).then_some(share)
     }
 

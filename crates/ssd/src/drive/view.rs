@@ -6,7 +6,6 @@ use super::{Core, Drive};
 use crate::account::Totals;
 use crate::config::{DriveConfig, NamespaceKind};
 use crate::flash::{Flash, Left, Owed};
-use crate::mapping::Mapping;
 use crate::zones::Zones;
 
 impl Core {
@@ -87,12 +86,6 @@ impl Drive {
     #[must_use]
     pub fn flash(&self) -> &Flash {
         &self.core.flash
-    }
-
-    /// The zone mapping.
-    #[must_use]
-    pub fn mapping(&self) -> &Mapping {
-        self.core.flash.mapping()
     }
 
     /// Bytes and operations since the drive was made.

@@ -39,17 +39,6 @@ impl Owed {
         let begun = busy.saturating_add(self.unbooked);
         begun.saturating_sub(self.booked)
     }
-
-    /// What is owed in parts of all that dies have to do, of which they were busy with `busy`:
-    /// from 0, nothing, to 1, everything.
-    #[must_use]
-    pub fn share(&self, busy: Nanos) -> f64 {
-        let done = self.done(busy).0 as f64;
-        match self.die_time.0 as f64 {
-            0.0 => 0.0,
-            owed => owed / (owed + done),
-        }
-    }
 }
 
 /// What the rest of a drive has left for its flash to do.

@@ -16,7 +16,7 @@ fn three_on_four() -> DriveConfig {
 }
 
 fn physical(rig: &Rig, zone: u32) -> Option<u32> {
-    rig.drive.mapping().physical(ZoneId(zone))
+    rig.drive.flash().mapping().physical(ZoneId(zone))
 }
 
 /// Latency of the first write of a zone, which then is reset again if so asked.
@@ -28,7 +28,7 @@ fn first_write(rig: &mut Rig, zone: u32) -> Nanos {
 #[test]
 fn a_zone_has_no_flash_until_it_is_written() {
     let mut rig = Rig::new(&three_on_four());
-    assert_eq!(rig.drive.mapping().pool_sizes(), (4, 0));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (4, 0));
     for zone in 0..3 {
         assert_eq!(physical(&rig, zone), None);
     }
@@ -38,7 +38,7 @@ fn a_zone_has_no_flash_until_it_is_written() {
     assert_eq!(physical(&rig, 0), None);
     first_write(&mut rig, 2);
     assert_eq!(physical(&rig, 2), Some(0));
-    assert_eq!(rig.drive.mapping().pool_sizes(), (3, 0));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (3, 0));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn free_flash_comes_first_then_the_oldest_invalidated() {
     assert_eq!(first_write(&mut rig, 1), WRITE);
     rig.time(rig.reset(1));
     rig.time(rig.reset(0));
-    assert_eq!(rig.drive.mapping().pool_sizes(), (2, 2));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (2, 2));
     // 2 and 3 are free; 1 was invalidated before 0.
     assert_eq!(first_write(&mut rig, 1), WRITE);
     assert_eq!(first_write(&mut rig, 2), WRITE);
@@ -60,7 +60,7 @@ fn free_flash_comes_first_then_the_oldest_invalidated() {
     rig.time(rig.reset(2));
     assert_eq!(first_write(&mut rig, 2), ERASE_ZONE + us(700));
     assert_eq!(physical(&rig, 2), Some(0));
-    assert_eq!(rig.drive.mapping().pool_sizes(), (0, 1));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (0, 1));
     // The erasure is paid for once.
     assert_eq!(first_write(&mut rig, 2), WRITE);
 }
@@ -100,7 +100,7 @@ fn a_direct_zone_pays_after_its_first_reset() {
         assert_eq!(physical(&rig, 0), Some(0));
         rig.time(rig.reset(0));
         assert_eq!(physical(&rig, 0), Some(0));
-        assert_eq!(rig.drive.mapping().pool_sizes(), (0, 0));
+        assert_eq!(rig.drive.flash().mapping().pool_sizes(), (0, 0));
     }
 }
 
@@ -116,9 +116,9 @@ fn erased_flash_is_free_again() {
             let start = rig.now;
             rig.submit(rig.reset(0));
             rig.run_to(start + us(1));
-            assert_eq!(rig.drive.mapping().pool_sizes(), (3, 1));
+            assert_eq!(rig.drive.flash().mapping().pool_sizes(), (3, 1));
             rig.run_to(start + ERASE_ZONE);
-            assert_eq!(rig.drive.mapping().pool_sizes(), (4, 0));
+            assert_eq!(rig.drive.flash().mapping().pool_sizes(), (4, 0));
             // Behind those that were free before.
             for free in [1, 2, 3, 0] {
                 assert_eq!(first_write(&mut rig, 0), WRITE);
@@ -140,10 +140,10 @@ fn clean_flash_goes_back_to_the_free_list() {
     // A finish in metadata maps nothing.
     rig.time(rig.finish(0));
     rig.time(rig.reset(0));
-    assert_eq!(rig.drive.mapping().pool_sizes(), (4, 0));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (4, 0));
     assert_eq!(first_write(&mut rig, 0), WRITE);
     rig.time(rig.reset(0));
-    assert_eq!(rig.drive.mapping().pool_sizes(), (3, 1));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (3, 1));
 }
 
 /// Flash that is taken from the invalidated list while it is being erased in
@@ -164,14 +164,14 @@ fn flash_that_holds_old_data_is_never_free() {
     rig.submit(rig.reset(0));
     rig.run_to(start + ERASE_ZONE);
     assert_eq!(
-        rig.drive.mapping().pool_sizes(),
+        rig.drive.flash().mapping().pool_sizes(),
         (0, 1),
         "there is a page on it"
     );
     rig.settle();
     assert_eq!(rig.wait(write).at, start + ERASE_ZONE + us(700));
     assert_eq!(rig.now, start + ERASE_ZONE + us(700) + ERASE_ZONE);
-    assert_eq!(rig.drive.mapping().pool_sizes(), (1, 0));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (1, 0));
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn run(rig: &mut Rig, stream: &[Step]) {
 fn assert_rows(drive: &Drive) {
     let layout = drive.flash().layout();
     for zone in (0..drive.zones().count()).map(ZoneId) {
-        let Some(physical) = drive.mapping().physical(zone) else {
+        let Some(physical) = drive.flash().mapping().physical(zone) else {
             continue;
         };
         let (programmed, ..) = drive.flash().zone_state(physical);
@@ -181,7 +181,7 @@ proptest! {
         let restored = snapshot::restore(&config, &bytes).expect("it is of the same drive");
         assert_rows(&restored);
         for zone in (0..config.zones.count).map(ZoneId) {
-            if let Some(physical) = rig.drive.mapping().physical(zone) {
+            if let Some(physical) = rig.drive.flash().mapping().physical(zone) {
                 let (written, ..) = rig.drive.flash().zone_state(physical);
                 let (were, are) = (blocks(&rig.drive, physical), blocks(&restored, physical));
                 prop_assert_eq!(&were[..written as usize], &are[..written as usize]);

@@ -38,7 +38,7 @@ fn rows(thresholds: Thresholds) -> DriveConfig {
 
 /// `Z_alloc`, `Z_invalid`, `Z_free`.
 fn counts(rig: &Rig) -> (usize, usize, usize) {
-    let mapping = rig.drive.mapping();
+    let mapping = rig.drive.flash().mapping();
     let zones = 0..rig.drive.zones().count();
     let allocated = zones.filter(|zone| mapping.physical(ZoneId(*zone)).is_some());
     let (free, invalid) = mapping.pool_sizes();
@@ -176,11 +176,14 @@ fn the_last_zone_is_erased_whole_whatever_the_threshold() {
     let mut rig = written(&config, 4);
     rig.time(rig.reset(2));
     assert_eq!(counts(&rig), (3, 1, 0));
-    let before = rig.drive.mapping().invalid_zones(0);
+    let before = rig.drive.flash().mapping().invalid_zones(0);
     let write = rig.submit(rig.write(2, PAGE));
     assert_eq!((counts(&rig), state(&rig)), ((4, 0, 0), Full));
     assert_eq!(rig.wait(write).latency(), erases(4) + WRITE);
-    assert_eq!(rig.drive.mapping().physical(ZoneId(2)), Some(before[0]));
+    assert_eq!(
+        rig.drive.flash().mapping().physical(ZoneId(2)),
+        Some(before[0])
+    );
     assert_eq!((erased(&rig), state(&rig)), (16, Serving));
 }
 
@@ -316,12 +319,20 @@ fn the_least_worn_zone_is_erased_first() {
                 rig.time(rig.write(*zone, PAGE));
             }
         }
-        assert_eq!(rig.drive.mapping().invalid_zones(0), [0, 1], "{victim:?}");
+        assert_eq!(
+            rig.drive.flash().mapping().invalid_zones(0),
+            [0, 1],
+            "{victim:?}"
+        );
         // 4 never was.
-        assert_eq!(rig.drive.mapping().physical(ZoneId(0)), Some(4));
+        assert_eq!(rig.drive.flash().mapping().physical(ZoneId(0)), Some(4));
         rig.submit(rig.reset(0));
         rig.settle();
-        assert_eq!(rig.drive.mapping().invalid_zones(0), left, "{victim:?}");
+        assert_eq!(
+            rig.drive.flash().mapping().invalid_zones(0),
+            left,
+            "{victim:?}"
+        );
     }
 }
 
@@ -358,7 +369,7 @@ impl Watch {
                 .collect::<Vec<_>>()
         };
         let zones = (0..rig.drive.zones().count()).map(ZoneId);
-        let physical = |zone| rig.drive.mapping().physical(zone);
+        let physical = |zone| rig.drive.flash().mapping().physical(zone);
         let mapped: Vec<u32> = zones.filter_map(physical).collect();
         let unmapped = (0..flash.physical_zones()).filter(|of| !mapped.contains(of));
         let before: Vec<(u32, Vec<BlockState>)> = unmapped
@@ -394,7 +405,7 @@ impl Watch {
 
     fn look(&mut self, rig: &mut Rig, thresholds: Thresholds) {
         self.blocks.look(&mut rig.drive);
-        let mapping = rig.drive.mapping();
+        let mapping = rig.drive.flash().mapping();
         let (allocated, invalid, free) = counts(rig);
         let total = rig.drive.flash().physical_zones() as usize;
         assert_eq!(allocated + invalid + free, total);
@@ -470,7 +481,7 @@ proptest! {
             prop_assert!(in_vain <= 2 * watch.cuts, "{in_vain} in vain");
         }
         let enough = |group| {
-            let (free, invalid) = rig.drive.mapping().pool_of(group);
+            let (free, invalid) = rig.drive.flash().mapping().pool_of(group);
             (free, invalid, rig.drive.reset_state(group))
         };
         for group in 0..rig.drive.flash().layout().groups() {

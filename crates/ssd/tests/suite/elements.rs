@@ -281,6 +281,7 @@ fn pages_are_programmed_on_the_planes_of_their_elements() {
             let elements = rig.drive.flash().elements().expect("it has some");
             let physical = rig
                 .drive
+                .flash()
                 .mapping()
                 .physical(ZoneId(5))
                 .expect("it has data");
@@ -318,6 +319,7 @@ fn the_tail_of_a_finished_zone_reads_as_zeros() {
     assert!(data[3 * 4_096..].iter().all(|byte| *byte == 0));
     let physical = rig
         .drive
+        .flash()
         .mapping()
         .physical(ZoneId(0))
         .expect("it has data");

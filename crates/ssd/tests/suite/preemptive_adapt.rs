@@ -113,7 +113,7 @@ fn rows_do_not_wait_where_zones_run_out() {
                 left -= 8;
             }
         }
-        let free = rig.drive.mapping().pool_sizes().0;
+        let free = rig.drive.flash().mapping().pool_sizes().0;
         (was_full, free, erased(&rig))
     };
     // Every pause has a row: eight for each zone, which need four.
@@ -142,7 +142,11 @@ fn idle_drives_erase_everything() {
                 }
             }
             rig.settle();
-            assert_eq!(rig.drive.mapping().pool_sizes(), (5, 0), "{pause_us} us");
+            assert_eq!(
+                rig.drive.flash().mapping().pool_sizes(),
+                (5, 0),
+                "{pause_us} us"
+            );
         }
     }
 }
@@ -158,7 +162,7 @@ fn a_loss_of_power_does_not_stop_it() {
     rig.run_for(us(1_000));
     while rig.next() {}
     assert_eq!(
-        (erased(&rig), rig.drive.mapping().pool_sizes()),
+        (erased(&rig), rig.drive.flash().mapping().pool_sizes()),
         (16 + 4, (5, 0))
     );
 }

@@ -65,7 +65,10 @@ fn a_restored_drive_is_the_same_drive() {
         before.drive.flash().erase_counts(),
         after.drive.flash().erase_counts()
     );
-    assert_eq!(before.drive.mapping(), after.drive.mapping());
+    assert_eq!(
+        before.drive.flash().mapping(),
+        after.drive.flash().mapping()
+    );
     for zone in 0..6 {
         let slba = before.lba(zone, 0);
         let nlb = 4 * PAGE;

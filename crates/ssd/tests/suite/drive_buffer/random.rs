@@ -133,7 +133,7 @@ proptest! {
         let page_lbas = u64::from(config.geometry.page_bytes / config.lba_bytes);
         for zone in (0..config.zones.count).map(ZoneId) {
             let written = rig.drive.zones().host_lbas(zone).div_ceil(page_lbas);
-            let physical = rig.drive.mapping().physical(zone);
+            let physical = rig.drive.flash().mapping().physical(zone);
             let programmed = physical.map_or(0, |p| rig.drive.flash().zone_state(p).0);
             prop_assert!(is_protected || written <= u64::from(programmed), "{:?}", zone);
         }

@@ -25,7 +25,7 @@ fn groups_are_erased_by_their_own_counts() {
     // What the other group does is none of its business.
     let start = rig.now;
     let mut reads = 0;
-    while rig.drive.mapping().pool_of(0) != (2, 0) {
+    while rig.drive.flash().mapping().pool_of(0) != (2, 0) {
         rig.time(rig.read(1, 0, PAGE));
         reads += 1;
     }
@@ -76,7 +76,7 @@ fn a_loss_of_power_repeats_one_row() {
     rig.run_for(us(1_000));
     while rig.next() {}
     assert_eq!(erased(&rig), 12 + 8, "the third row again, and the fourth");
-    assert_eq!(rig.drive.mapping().pool_sizes(), (3, 0));
+    assert_eq!(rig.drive.flash().mapping().pool_sizes(), (3, 0));
 }
 
 /// A zone that is reset again and again has a physical zone that is erased for two resets at
@@ -160,7 +160,7 @@ fn a_snapshot_keeps_how_far_a_zone_is_erased() {
     let bytes = snapshot::save(&rig.drive).expect("it is idle");
     assert_eq!(erased(&rig), 16 + 4);
     let same = snapshot::restore(&config, &bytes).expect("it is the same drive");
-    assert_eq!(same.mapping().pool_sizes(), (3, 1));
+    assert_eq!(same.flash().mapping().pool_sizes(), (3, 1));
     assert_eq!(snapshot::save(&same).expect("it is idle"), bytes);
     let mut again = Rig::new(&config);
     again.drive = same;

@@ -106,7 +106,7 @@ impl Shadow {
             match *effect {
                 Effect::Reset { zone } => {
                     self.resets += 1;
-                    if let Some(physical) = rig.drive.mapping().physical(ZoneId(zone)) {
+                    if let Some(physical) = rig.drive.flash().mapping().physical(ZoneId(zone)) {
                         self.reset(physical);
                     }
                 }
@@ -137,6 +137,7 @@ impl Shadow {
         let (zone, offset) = ((slba / size) as u32, slba % size);
         let physical = rig
             .drive
+            .flash()
             .mapping()
             .physical(ZoneId(zone))
             .expect("it was written");
@@ -239,7 +240,7 @@ impl Shadow {
 
     /// Every physical zone is under one zone or in one list.
     fn check_mapping(&self, rig: &Rig) {
-        let mapping = rig.drive.mapping();
+        let mapping = rig.drive.flash().mapping();
         let mut seen = vec![false; self.physical.len()];
         let mut used = 0;
         for physical in mapped(rig).into_iter().flatten() {
@@ -358,6 +359,6 @@ impl Block {
 fn mapped(rig: &Rig) -> Vec<Option<u32>> {
     let zones = 0..rig.drive.zones().count();
     zones
-        .map(|zone| rig.drive.mapping().physical(ZoneId(zone)))
+        .map(|zone| rig.drive.flash().mapping().physical(ZoneId(zone)))
         .collect()
 }

@@ -422,7 +422,7 @@ impl Oracle {
                 self.power_was_lost = true;
                 let zones: Vec<u32> = self.zones.keys().copied().collect();
                 for zone in zones {
-                    if rig.drive.mapping().physical(ZoneId(zone)).is_none() {
+                    if rig.drive.flash().mapping().physical(ZoneId(zone)).is_none() {
                         self.reset(&before, zone);
                         continue;
                     }

@@ -50,7 +50,7 @@ pub(super) fn all(rig: &Rig) -> Infos {
 }
 
 pub(super) fn elements_of(rig: &Rig, zone: u32) -> BTreeMap<u32, (u32, u32)> {
-    let Some(physical) = rig.drive.mapping().physical(ZoneId(zone)) else {
+    let Some(physical) = rig.drive.flash().mapping().physical(ZoneId(zone)) else {
         return BTreeMap::new();
     };
     let groups = rig.drive.flash().layout().groups();

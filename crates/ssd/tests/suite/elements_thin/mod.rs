@@ -158,7 +158,7 @@ fn check(rig: &Rig) -> Result<(), TestCaseError> {
     let elements = drive.flash().elements().expect("it has some");
     for zone in (0..config.zones.count).map(ZoneId) {
         let state = drive.zones().state(zone);
-        let physical = drive.mapping().physical(zone);
+        let physical = drive.flash().mapping().physical(zone);
         let has_all = physical.is_some_and(|of| elements.of_zone(of).all(|of| of.is_some()));
         let is_active = state == ZoneState::IMPLICITLY_OPENED
             || state == ZoneState::EXPLICITLY_OPENED

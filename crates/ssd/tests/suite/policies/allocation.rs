@@ -72,14 +72,17 @@ fn a_zone_gets_the_physical_zone_that_was_chosen() {
     let mut rig = with(&config, Rule::Last);
     for (zone, physical) in [(0, 7), (1, 6), (2, 5)] {
         rig.write_pages(zone, 1);
-        assert_eq!(rig.drive.mapping().physical(ZoneId(zone)), Some(physical));
+        assert_eq!(
+            rig.drive.flash().mapping().physical(ZoneId(zone)),
+            Some(physical)
+        );
     }
     // What was freed last is the last again.
     let reset = rig.reset(1);
     rig.time(reset);
     rig.settle();
     rig.write_pages(3, 1);
-    assert_eq!(rig.drive.mapping().physical(ZoneId(3)), Some(6));
+    assert_eq!(rig.drive.flash().mapping().physical(ZoneId(3)), Some(6));
     assert_eq!(rig.drive.policy_error(), None);
 }
 
@@ -101,14 +104,17 @@ fn invalid_zones_are_offered_where_none_is_free() {
             let reset = rig.reset(zone);
             rig.time(reset);
         }
-        let last = rig.drive.mapping().invalid_zones(0)[1];
-        let first = rig.drive.mapping().invalid_zones(0)[0];
+        let last = rig.drive.flash().mapping().invalid_zones(0)[1];
+        let first = rig.drive.flash().mapping().invalid_zones(0)[0];
         rig.write_pages(0, 1);
         let expected = match erase {
             EraseWhen::FirstZoneWrite => last,
             _ => first,
         };
-        assert_eq!(rig.drive.mapping().physical(ZoneId(0)), Some(expected));
+        assert_eq!(
+            rig.drive.flash().mapping().physical(ZoneId(0)),
+            Some(expected)
+        );
         assert_eq!(rig.drive.policy_error(), None);
     }
 }
@@ -129,6 +135,7 @@ fn a_zone_gets_the_elements_that_were_chosen() {
     assert_eq!(rig.drive.policy_error(), None);
     let physical = rig
         .drive
+        .flash()
         .mapping()
         .physical(ZoneId(0))
         .expect("it was written");
