@@ -11,7 +11,7 @@ pub(crate) fn large_info() -> DeviceInfo {
     DeviceInfo {
         model: "large".to_owned(),
         namespaces: vec![NamespaceInfo {
-            placements: None,
+            placements: Some(0),
             lba_bytes: 4096,
             size_lbas: 1 << 40,
             zoned: Some(ZonedInfo {

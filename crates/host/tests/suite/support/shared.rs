@@ -24,7 +24,7 @@ pub(crate) fn tiny_info() -> DeviceInfo {
     DeviceInfo {
         model: "tiny".to_owned(),
         namespaces: vec![NamespaceInfo {
-            placements: None,
+            placements: Some(0),
             lba_bytes: 4096,
             size_lbas: 8 * ZONE,
             zoned: Some(ZonedInfo {
