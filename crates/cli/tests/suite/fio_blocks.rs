@@ -247,6 +247,13 @@ fn long_commands_are_sent_in_parts() {
         assert_eq!(job["write"]["io_bytes"], 32 << 20, "{clock}");
         assert_eq!(job["zonelab"]["verify"]["bytes"], 32 << 20, "{clock}");
     }
+    // What parts find is what the whole finds: here, nothing.
+    let fdp = example("fdp.toml");
+    let empty = ["--name=e", "--rw=read", "--bs=1m", "--size=16m"];
+    let limit = ["--set=front_end.max_transfer=128KiB"];
+    let json = scratch.json(&[&empty[..], &limit, &["--device", &fdp]].concat());
+    let nothing = &json["jobs"][0]["zonelab"]["nothing_ios"];
+    assert_eq!(nothing["read"], 16, "{nothing}");
     let refused = scratch.fio(&[
         "--name=p",
         "--rw=write",
@@ -297,6 +304,10 @@ fn a_part_that_fails_costs_one_operation() {
     let job_of = &json["jobs"][0];
     assert_eq!(job_of["zonelab"]["failed_ios"], 1, "{job_of}");
     assert_eq!(job_of["zonelab"]["operations"]["write"], 63, "{job_of}");
+    let rewrite = ["--name=r", "--rw=trimwrite", "--bs=1m", "--size=2z"];
+    let faults = ["--faults=fault.toml"];
+    let said = stderr(&scratch.fio(&[&rewrite[..], &faults, &drive].concat()));
+    assert!(said.contains("job r: 1 operations failed"), "{said}");
     let other = ["--name=b", "--stonewall", "--rw=write", "--bs=1m"];
     let more = ["--size=2z", "--device=small-zones"];
     let args = [&["fio", "--name=a"], &job[..], &other, &more].concat();

@@ -306,12 +306,9 @@ impl<'a, S: Site> Runner<'a, S> {
     ) -> Result<Vec<ThreadResult>, String> {
         let mut jobs: Vec<WorkloadJob> = planned.iter().map(|job| self.job(job, signals)).collect();
         let mut queues = Vec::with_capacity(jobs.len());
-        for (job, planned) in jobs.iter().zip(planned) {
+        for planned in planned {
             let rng = Rng::new(self.rng.next_u64(), 1);
-            let (depth, splits) = match planned.parts {
-                1 => (job.depth(), None),
-                _ => queue_of(planned),
-            };
+            let (depth, splits) = queue_of(planned);
             queues.push(threads::in_parts(self.site.open_queue(depth, rng)?, splits));
         }
         let starts: Vec<Nanos> = planned.iter().map(|job| self.start_of(job)).collect();
@@ -464,7 +461,7 @@ const ROOM: u32 = 1023;
 fn queue_of(job: &PlannedJob) -> (u32, Option<u16>) {
     let depth = job.spec.queue_depth.max(1);
     match job.parts {
-        0..=1 => (depth, None),
+        1 => (depth, None),
         parts => {
             let taken = u16::try_from(depth).unwrap_or(u16::MAX);
             (

@@ -186,9 +186,10 @@ pub(super) struct JobOptions {
 /// Engines that wait for each operation: their depth is 1.
 const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
 
-/// Parts of names of engines that hand commands to the device as they are. All others go
-/// through the kernel's block layer, which sends in parts what is longer than one command.
-const PASSING: &[&str] = &["io_uring_cmd", "spdk", "xnvme", "libzbc", "sg"];
+/// Engines that hand commands to the device as they are, besides those of SPDK, which are named
+/// by a path. All others go through the kernel's block layer, which sends in parts what is longer
+/// than one command.
+const PASSING: &[&str] = &["io_uring_cmd", "xnvme", "libzbc", "sg"];
 
 impl JobOptions {
     /// Applies one option.
@@ -246,7 +247,8 @@ impl JobOptions {
 
     /// Whether a block layer is between its engine and the device.
     pub(super) fn has_block_layer(&self) -> bool {
-        !PASSING.iter().any(|name| self.ioengine.contains(name))
+        let name = self.ioengine.as_str();
+        !(PASSING.contains(&name) || name.contains("spdk"))
     }
 
     /// Options that are on or off.

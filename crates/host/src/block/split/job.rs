@@ -1,6 +1,6 @@
 //! One command in parts.
 
-use zonelab_device::{Buf, Command, DeviceInfo, Lba, Op, Tag};
+use zonelab_device::{Buf, Command, Completion, DeviceInfo, Found, Lba, Op, Tag};
 use zonelab_nvme::Status;
 
 use super::zones::{self, ZoneKey};
@@ -92,6 +92,18 @@ pub(super) struct Job {
     under_way: u32,
     /// The first block of the first part, by address, that failed, and how.
     failed: Option<(u32, Status)>,
+    /// What its parts have found; `None`: none is over.
+    found: Option<Found>,
+}
+
+/// How a command ends that was sent in parts.
+pub(super) struct End {
+    pub(super) tag: Tag,
+    pub(super) status: Status,
+    /// Blocks that were moved before the first part that failed.
+    pub(super) moved: u64,
+    pub(super) found: Found,
+    pub(super) data: Option<Buf>,
 }
 
 impl Job {
@@ -108,6 +120,7 @@ impl Job {
             begun: 0,
             under_way: 0,
             failed: None,
+            found: None,
         }
     }
 
@@ -177,11 +190,18 @@ impl Job {
     }
 
     /// A part is over.
-    pub(super) fn arrived(&mut self, part: (u32, u32), status: Status, data: Option<Buf>) {
+    pub(super) fn arrived(&mut self, part: (u32, u32), completion: Completion) {
+        let Completion {
+            status,
+            found,
+            data,
+            ..
+        } = completion;
         self.under_way = self.under_way.saturating_sub(1);
         if !status.is_success() {
             return self.fail(part.0, status);
         }
+        self.found = Some(self.found.map_or(found, |before| before.with(found)));
         if !matches!(self.command.op, Op::Read { .. }) {
             return;
         }
@@ -199,10 +219,14 @@ impl Job {
         self.under_way == 0 && (self.failed.is_some() || self.begun == self.command.op.nlb())
     }
 
-    /// How the command ends: its tag, status, blocks that were moved before the failure, and
-    /// its buffer.
-    pub(super) fn end(self) -> (Tag, Status, u64, Option<Buf>) {
+    pub(super) fn end(self) -> End {
         let (moved, status) = self.failed.unwrap_or((0, Status::SUCCESS));
-        (self.tag, status, moved.into(), self.data)
+        End {
+            tag: self.tag,
+            status,
+            moved: moved.into(),
+            found: self.found.unwrap_or_default(),
+            data: self.data,
+        }
     }
 }

@@ -132,7 +132,7 @@ impl<Q: QueuePair> Splitting<Q> {
         match plan {
             job::Plan::Whole => self.send(Sent::Whole(tag), command, data),
             job::Plan::Fails(status) => {
-                self.complete(tag, status, 0, data);
+                self.fail(tag, status, data);
                 Ok(())
             }
             job::Plan::Parts(limits) => {
@@ -246,7 +246,7 @@ impl<Q: QueuePair> Splitting<Q> {
                     waiting.push(changes);
                     later.push_back((command, tag, data));
                 }
-                Err((_, data)) => self.complete(tag, Status::HOST_PATHING_ERROR, 0, data),
+                Err((_, data)) => self.fail(tag, Status::HOST_PATHING_ERROR, data),
             }
         }
         self.held = later;
@@ -256,14 +256,14 @@ impl<Q: QueuePair> Splitting<Q> {
         self.busy.iter().any(|(zone, _)| changes.meets_zone(*zone))
     }
 
-    /// A command of the program is over.
-    fn complete(&mut self, tag: Tag, status: Status, result: u64, data: Option<Buf>) {
+    /// A command of the program has failed before the device heard of it.
+    fn fail(&mut self, tag: Tag, status: Status, data: Option<Buf>) {
         self.local.push(Completion {
             queue: self.id,
             tag,
             status,
             at: Nanos::ZERO,
-            result,
+            result: 0,
             found: Found::Unknown,
             data,
         });
@@ -282,8 +282,16 @@ impl<Q: QueuePair> Splitting<Q> {
             self.unsent = None;
         }
         self.sending.retain(|of| *of != index);
-        let (tag, status, result, data) = job.end();
-        self.complete(tag, status, result, data);
+        let end = job.end();
+        self.local.push(Completion {
+            queue: self.id,
+            tag: end.tag,
+            status: end.status,
+            at: Nanos::ZERO,
+            result: end.moved,
+            found: end.found,
+            data: end.data,
+        });
     }
 
     /// Something has completed on the queue below.
@@ -304,7 +312,7 @@ impl<Q: QueuePair> Splitting<Q> {
             Sent::Part { job, from, nlb } => {
                 self.free = Some(completion.tag.0);
                 if let Some(Some(of)) = self.jobs.get_mut(job as usize) {
-                    of.arrived((from, nlb), completion.status, completion.data);
+                    of.arrived((from, nlb), completion);
                     if of.zone().is_some() && !of.is_over() {
                         self.sending.push_back(job);
                     }

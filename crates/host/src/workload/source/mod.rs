@@ -391,7 +391,7 @@ impl Source {
             Self::Manage(manage) => manage.abandon(),
             Self::Replay(replay) => replay.failed(sent),
             Self::Blocks(blocks) => blocks.failed(sent),
-            Self::Rewrite(rewrites) => rewrites.failed(sent),
+            Self::Rewrite(rewrites) => rewrites.failed(sent, moved),
             _ => {}
         }
     }

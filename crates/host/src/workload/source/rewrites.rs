@@ -163,7 +163,7 @@ impl Rewrites {
         }
     }
 
-    pub(super) fn failed(&mut self, sent: &Sent) {
+    pub(super) fn failed(&mut self, sent: &Sent, moved: u64) {
         let mut table = self.table.borrow_mut();
         let zone = sent.stream;
         match sent.role {
@@ -172,7 +172,7 @@ impl Rewrites {
                 table.end_managing(zone, written);
                 self.stage = Stage::Choose;
             }
-            Role::Measured => table.fail_write(zone, sent.lbas, 0),
+            Role::Measured => table.fail_write(zone, sent.lbas, moved),
             _ => {}
         }
     }
