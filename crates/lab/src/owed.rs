@@ -20,8 +20,9 @@ const LEAST_WITH_UNDER_WAY: f64 = 0.03;
 /// What the drive of a point had still to do.
 pub(crate) fn of_point(result: &PointResult) -> Option<Notice> {
     let drive = result.drive.as_ref()?;
-    let said = words(&drive.owed, drive.die_time(), &drive.totals)?;
-    Some(Notice::of_point(result, "owed", said))
+    let debt = drive.debt();
+    let text = debt.words(&drive.totals)?;
+    Some(Notice::of_point(result, "owed", (debt.share(), text)))
 }
 
 /// What a drive owes, beside how long its dies were busy together since it was made.
@@ -44,22 +45,72 @@ impl Debt {
         }
     }
 
-    /// See [`words`].
+    /// What is owed in parts of all that dies have to do: from 0, nothing, to 1, everything.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let done = self.owed.done(self.busy).0 as f64;
+        match self.owed.die_time.0 as f64 {
+            0.0 => 0.0,
+            left => left / (left + done),
+        }
+    }
+
+    /// Whether so little is owed that it is worth no sentence.
+    fn is_little(&self) -> bool {
+        let owed = Owed {
+            die_time: self.owed.die_time.saturating_sub(self.owed.under_way),
+            ..self.owed
+        };
+        let put_off = Self { owed, ..*self };
+        self.share() < LEAST_WITH_UNDER_WAY && put_off.share() < LEAST_SHARE
+    }
+
+    /// What a drive had still to do that did `totals`, in words. `None`: next to nothing.
     #[must_use]
     pub fn words(&self, totals: &Totals) -> Option<String> {
-        let (_, text) = words(&self.owed, self.busy, totals)?;
-        Some(text)
-    }
-}
-
-/// What is owed in parts of all that dies have to do, of which they were booked as busy with
-/// `busy`: from 0, nothing, to 1, everything.
-#[must_use]
-pub fn share(owed: &Owed, busy: Nanos) -> f64 {
-    let done = owed.done(busy).0 as f64;
-    match owed.die_time.0 as f64 {
-        0.0 => 0.0,
-        left => left / (left + done),
+        let (owed, share) = (&self.owed, self.share());
+        let dlwa = in_buffer(owed, totals);
+        if self.is_little() && dlwa.is_none() {
+            return None;
+        }
+        let parts = [
+            (
+                owed.stale_blocks,
+                format!("{} blocks to be erased", grouped(owed.stale_blocks)),
+            ),
+            (
+                owed.buffered_bytes,
+                format!("{} in its write buffer", size(owed.buffered_bytes)),
+            ),
+            (
+                owed.cached_bytes,
+                format!("{} in its cache to be folded", size(owed.cached_bytes)),
+            ),
+            (
+                owed.unfilled_bytes,
+                format!(
+                    "{} of finished zones to be filled",
+                    size(owed.unfilled_bytes)
+                ),
+            ),
+            (
+                owed.under_way.0,
+                format!("{} of work under way", time(owed.under_way.0)),
+            ),
+        ];
+        let parts = parts.into_iter().filter(|(amount, _)| *amount > 0);
+        let parts: Vec<String> = parts.map(|(_, text)| text).collect();
+        // Beside dies that did less than this, how much less says nothing.
+        let compared = match share <= 0.5 {
+            true => format!(", {:.0} % of what its dies had to do", share * 100.0),
+            false => ", more than all that its dies did".to_owned(),
+        };
+        let dlwa = dlwa.map_or_else(String::new, |dlwa| format!("; {dlwa}"));
+        Some(format!(
+            "{} of die time was still owed at the end ({}){compared}: it is in no latency{dlwa}",
+            time(owed.die_time.0),
+            parts.join(", "),
+        ))
     }
 }
 
@@ -76,65 +127,9 @@ pub fn to_json(owed: &Owed) -> Value {
     })
 }
 
-/// What a drive had still to do that did `totals`, with dies that were busy with `busy` together:
-/// in parts of all that these had to do, and in words. `None`: next to nothing.
-#[must_use]
-pub fn words(owed: &Owed, busy: Nanos, totals: &Totals) -> Option<(f64, String)> {
-    let share = share(owed, busy);
-    let dlwa = in_buffer(owed, totals);
-    let put_off = &Owed {
-        die_time: owed.die_time.saturating_sub(owed.under_way),
-        ..*owed
-    };
-    let is_little = share < LEAST_WITH_UNDER_WAY && self::share(put_off, busy) < LEAST_SHARE;
-    if is_little && dlwa.is_none() {
-        return None;
-    }
-    let parts = [
-        (
-            owed.stale_blocks,
-            format!("{} blocks to be erased", grouped(owed.stale_blocks)),
-        ),
-        (
-            owed.buffered_bytes,
-            format!("{} in its write buffer", size(owed.buffered_bytes)),
-        ),
-        (
-            owed.cached_bytes,
-            format!("{} in its cache to be folded", size(owed.cached_bytes)),
-        ),
-        (
-            owed.unfilled_bytes,
-            format!(
-                "{} of finished zones to be filled",
-                size(owed.unfilled_bytes)
-            ),
-        ),
-        (
-            owed.under_way.0,
-            format!("{} of work under way", time(owed.under_way.0)),
-        ),
-    ];
-    let parts = parts.into_iter().filter(|(amount, _)| *amount > 0);
-    let parts: Vec<String> = parts.map(|(_, text)| text).collect();
-    // Beside dies that did less than this, how much less says nothing.
-    let compared = match share <= 0.5 {
-        true => format!(", {:.0} % of what its dies had to do", share * 100.0),
-        false => ", more than all that its dies did".to_owned(),
-    };
-    let dlwa = dlwa.map_or_else(String::new, |dlwa| format!("; {dlwa}"));
-    let text = format!(
-        "{} of die time was still owed at the end ({}){compared}: it is in no latency{dlwa}",
-        time(owed.die_time.0),
-        parts.join(", "),
-    );
-    Some((share, text))
-}
-
 /// Why a write amplification below 1 is none, in words: of what was written, a hundredth or more
 /// is in no flash yet.
-#[must_use]
-pub fn in_buffer(owed: &Owed, totals: &Totals) -> Option<String> {
+fn in_buffer(owed: &Owed, totals: &Totals) -> Option<String> {
     let dlwa = totals.dlwa()?;
     let held = owed.buffered_bytes as f64;
     (dlwa < 1.0 && held >= LEAST_SHARE * totals.host_write_bytes as f64).then(|| {

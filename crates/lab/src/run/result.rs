@@ -16,7 +16,7 @@ use crate::conditions::JobFailure;
 use crate::detail::{JobDetail, PointDetail};
 use crate::experiment::AxisValue;
 use crate::metrics::Metrics;
-use crate::owed;
+use crate::owed::Debt;
 use crate::statistics::{Statistics, throughput_of};
 use crate::trace::{Explanation, PointTrace};
 
@@ -181,17 +181,19 @@ impl JobMeasured {
 }
 
 impl DriveMeasured {
-    /// Busy time of its dies, or planes that work by themselves, all together.
+    /// What it still owed, beside the busy time of its dies, or planes that work by themselves.
     #[must_use]
-    pub fn die_time(&self) -> Nanos {
-        Nanos(self.busy_ns.1.values().sum())
+    pub fn debt(&self) -> Debt {
+        Debt {
+            owed: self.owed,
+            busy: Nanos(self.busy_ns.1.values().sum()),
+        }
     }
 
-    /// What it still owed, in parts of all that its dies had to do ([`owed::share`]). `None`:
-    /// nothing.
+    /// [`Debt::share`]. `None`: nothing is owed.
     #[must_use]
     pub fn owed_share(&self) -> Option<f64> {
-        let share = owed::share(&self.owed, self.die_time());
+        let share = self.debt().share();
         (share > 0.0).then_some(share)
     }
 
