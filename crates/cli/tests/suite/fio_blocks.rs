@@ -315,3 +315,56 @@ fn a_part_that_fails_costs_one_operation() {
     assert!(said.contains("job a: 1 operations failed"), "{said}");
     assert!(!said.contains("job b"), "{said}");
 }
+
+/// A job that goes on after errors asks the drive what a zone holds to which a command failed: a
+/// write whose completion was lost is there, and a zone that died is left alone.
+#[test]
+fn a_job_goes_on_from_where_the_zone_stands() {
+    let scratch = Scratch::new("fio-in-doubt");
+    let failed_of = |fault: &str, options: &[&str]| {
+        let fault = format!("[[fault]]\n{}\n", fault.replace(", ", "\n"));
+        scratch.write("fault.toml", fault);
+        let args = [
+            "--name=a",
+            "--bs=64k",
+            "--iodepth=1",
+            "--device=small-zones",
+        ];
+        let more = [
+            "--faults=fault.toml",
+            "--continue_on_error=all",
+            "--output-format=json",
+        ];
+        let output = scratch.fio(&[&args[..], &more, options].concat());
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let job = &json["jobs"][0];
+        let operations = &job["zonelab"]["operations"];
+        let done = ["write", "append", "reset"].map(|kind| operations[kind].as_u64().unwrap_or(0));
+        let ended = json["jobs"][0]["zonelab"]["failed_ios"].as_u64().unwrap();
+        (ended, done.iter().sum::<u64>())
+    };
+    let lost = "on = \"write\", skip = 5, count = 3, effect = \"lose\", timeout = \"1ms\"";
+    let (failed, done) = failed_of(lost, &["--rw=write", "--size=4z"]);
+    let all = failed_of(
+        "on = \"read\", effect = \"media-error\"",
+        &["--rw=write", "--size=4z"],
+    );
+    assert_eq!((failed, done), (3, all.1 - 3), "{all:?}");
+    let lost = lost.replace("write", "append");
+    let append = ["--rw=write", "--zone_append=1", "--size=4z"];
+    assert_eq!(failed_of(&lost, &append), (3, all.1 - 3));
+
+    let dies = "on = \"write\", skip = 5, count = 1, effect = \"read-only\"";
+    let while_it = ["--size=4z", "--time_based", "--runtime=2"];
+    for rw in ["--rw=write", "--rw=randwrite", "--rw=trimwrite"] {
+        let (failed, done) = failed_of(dies, &[&[rw][..], &while_it].concat());
+        assert!(failed == 1 && done > all.1, "{rw}: {failed} of {done}");
+    }
+    let offline = "on = \"time\", at = \"100us\", zones = \"1..=2\", effect = \"offline\"";
+    let (failed, done) = failed_of(offline, &[&["--rw=write"][..], &while_it].concat());
+    assert!(failed == 2 && done > all.1, "{failed} of {done}");
+    // Of one that is left no zone at all, the job ends.
+    let offline = offline.replace("1..=2", "0..=3");
+    let (failed, _) = failed_of(&offline, &[&["--rw=write"][..], &while_it].concat());
+    assert_eq!(failed, 4);
+}

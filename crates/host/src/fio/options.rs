@@ -85,7 +85,7 @@ const REASONS: &[(&str, &str)] = &[
     ("ranges", "a trim is of one range"),
     (
         "recover",
-        "a failed write ends its job or, with continue_on_error, its zone",
+        "after a failed write the drive is asked what its zone holds",
     ),
     (
         "remainder",

@@ -6,6 +6,7 @@
 //! one job at a time in a zone, a limit on zones that are written in part, and
 //! reads only of what has been written.
 
+mod reported;
 mod shared;
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use zonelab_device::ZonedInfo;
 
 use crate::reactor::Bell;
+pub use reported::ReportedZone;
 pub use shared::SharedZones;
 
 /// A job, by number.
@@ -60,11 +62,24 @@ struct Zone {
     opener: JobId,
     /// It is in the list of open zones: until its last write has completed, as the drive has it.
     is_open: bool,
-    /// A write failed, and others that were handed over with it are in flight: where the next
-    /// one goes is not known before they have ended.
-    is_failing: bool,
+    standing: Standing,
     /// How often its contents were given up.
     resets: u32,
+}
+
+/// How well a zone is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is as the table says.
+    Known,
+    /// A write failed, and others that were handed over with it are in flight: where the next
+    /// one goes is not known before they have ended.
+    Failing,
+    /// A command failed, and the device has not been asked since what the zone holds: a write
+    /// that failed may have been carried out, in part or whole.
+    InDoubt,
+    /// The device writes and resets it no more.
+    Dead,
 }
 
 /// Whether a job may write to a zone now.
@@ -76,6 +91,11 @@ pub enum Admission {
     Busy,
     /// Too many zones are written in part.
     TooManyOpen,
+    /// A command to it failed: the device has to be asked first what it holds, between
+    /// [`ZoneTable::begin_managing`] and [`ZoneTable::end_look`].
+    InDoubt,
+    /// Never again: it is read only or offline.
+    Dead,
 }
 
 impl ZoneTable {
@@ -93,7 +113,7 @@ impl ZoneTable {
             is_managed: false,
             opener: NOBODY,
             is_open: false,
-            is_failing: false,
+            standing: Standing::Known,
             resets: 0,
         };
         let mut table = Self {
@@ -184,6 +204,25 @@ impl ZoneTable {
         }
     }
 
+    /// Declares what a device reported of a zone before the run began.
+    pub fn declare(&mut self, zone: u32, reported: ReportedZone) {
+        self.set_written(zone, reported.written_lbas);
+        self.stands(zone, reported);
+    }
+
+    /// Takes over from a report whether the zone is open, and whether it is dead.
+    fn stands(&mut self, zone: u32, reported: ReportedZone) {
+        let state = &mut self.zones[zone as usize];
+        state.standing = match reported.is_dead() {
+            true => Standing::Dead,
+            false => Standing::Known,
+        };
+        match reported.is_active() {
+            true => self.declare_open(zone),
+            false => self.close(zone),
+        }
+    }
+
     /// Notes that zones were reset while no job ran.
     pub fn declare_empty(&mut self, zones: Range<u32>) {
         for zone in zones.clone() {
@@ -198,6 +237,26 @@ impl ZoneTable {
     #[must_use]
     pub fn written(&self, zone: u32) -> u64 {
         self.zones[zone as usize].written
+    }
+
+    /// The zones of the device.
+    #[must_use]
+    pub const fn zoned(&self) -> ZonedInfo {
+        self.zoned
+    }
+
+    /// Whether the device has to be asked what the zone holds ([`Admission::InDoubt`]).
+    #[inline]
+    #[must_use]
+    pub fn is_in_doubt(&self, zone: u32) -> bool {
+        self.zones[zone as usize].standing == Standing::InDoubt
+    }
+
+    /// Whether the zone can be neither written nor reset any more.
+    #[inline]
+    #[must_use]
+    pub fn is_dead(&self, zone: u32) -> bool {
+        self.zones[zone as usize].standing == Standing::Dead
     }
 
     /// Blocks from the start of the zone that can be read. 0 while it is being reset.
@@ -283,8 +342,14 @@ impl ZoneTable {
         let state = &self.zones[zone as usize];
         let is_mine = state.writer == job && !state.is_shared;
         let elsewhere = state.writes_in_flight > 0 && !is_mine && !(append && state.are_appends);
-        if state.is_managed || state.is_failing || elsewhere {
+        if state.is_managed || elsewhere {
             return Admission::Busy;
+        }
+        match state.standing {
+            Standing::Known => {}
+            Standing::Failing => return Admission::Busy,
+            Standing::InDoubt => return Admission::InDoubt,
+            Standing::Dead => return Admission::Dead,
         }
         if state.is_open {
             return Admission::Granted;
@@ -341,7 +406,7 @@ impl ZoneTable {
         if !is_own
             || !state.is_open
             || state.is_managed
-            || state.is_failing
+            || state.standing != Standing::Known
             || lbas > capacity - at
             || at == 0
             || !self.waiting.is_empty()
@@ -369,13 +434,13 @@ impl ZoneTable {
 
     /// Notes that a write of `lbas` has failed, of which the first `moved` are written nevertheless.
     /// Nobody writes to the zone before all that was handed over with it has ended, of which writes
-    /// fail as well.
+    /// fail as well, and the device has been asked what came of it.
     pub fn fail_write(&mut self, zone: u32, lbas: u64, moved: u64) {
         let state = &mut self.zones[zone as usize];
         let unwritten = lbas.min(state.pending).min(state.written);
         let unwritten = unwritten.saturating_sub(moved);
         state.written -= unwritten;
-        state.is_failing = true;
+        state.standing = Standing::Failing;
         self.written_lbas -= unwritten;
         self.end_write(zone, lbas);
     }
@@ -385,7 +450,10 @@ impl ZoneTable {
         let capacity = self.zoned.zone_capacity_lbas;
         let state = &mut self.zones[zone as usize];
         state.writer = NOBODY;
-        let failed = std::mem::take(&mut state.is_failing);
+        let failed = state.standing == Standing::Failing;
+        if failed {
+            state.standing = Standing::InDoubt;
+        }
         let is_done = state.written == capacity || (failed && state.written == 0);
         if is_done && !state.is_managed {
             self.close(zone);
@@ -413,6 +481,7 @@ impl ZoneTable {
     pub fn end_clearing(&mut self, zone: u32) {
         let state = &mut self.zones[zone as usize];
         state.is_managed = false;
+        state.standing = Standing::Known;
         self.set_written(zone, 0);
         self.wake_waiting();
     }
@@ -428,10 +497,32 @@ impl ZoneTable {
         self.set_written(zone, written);
         let state = &mut self.zones[zone as usize];
         state.is_managed = false;
+        state.standing = Standing::Known;
         if written == 0 || written == capacity {
             self.close(zone);
         } else if !state.is_open {
             self.open(zone);
+        }
+        self.wake_waiting();
+    }
+
+    /// Gives back a zone whose reset or finish failed.
+    pub fn fail_managing(&mut self, zone: u32) {
+        let state = &mut self.zones[zone as usize];
+        state.is_managed = false;
+        state.standing = Standing::InDoubt;
+        self.wake_waiting();
+    }
+
+    /// Gives back a zone that the device was asked about, which `reported` it, or did not: what
+    /// is known of it holds then, until the next command to it fails.
+    pub fn end_look(&mut self, zone: u32, reported: Option<ReportedZone>) {
+        self.zones[zone as usize].is_managed = false;
+        self.zones[zone as usize].standing = Standing::Known;
+        if let Some(reported) = reported {
+            let estimated = self.zones[zone as usize].written;
+            self.set_written(zone, reported.readable_lbas(estimated));
+            self.stands(zone, reported);
         }
         self.wake_waiting();
     }

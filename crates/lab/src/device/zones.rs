@@ -7,6 +7,7 @@ use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, Lba, NamespaceId, Nanos, Op, QueuePair, Tag, ZoneId,
     ZonedInfo,
 };
+pub use zonelab_host::workload::zone_table::ReportedZone;
 use zonelab_host::workload::zone_table::ZoneTable;
 use zonelab_host::{Job, NextWake};
 use zonelab_nvme::zerocopy::FromBytes;
@@ -18,43 +19,6 @@ use super::site::Site;
 
 /// Bytes of one zone report at most: longer ones come in pieces.
 const REPORT_BYTES: u32 = 64 << 10;
-
-/// A zone as its device reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReportedZone {
-    /// Its state.
-    pub state: ZoneState,
-    /// Logical blocks that are written, from its start; the capacity, if no more
-    /// can be written.
-    pub written_lbas: u64,
-}
-
-impl ReportedZone {
-    /// Logical blocks that are written, as far as that is known: of a zone that can be read no
-    /// more, or written no more, the drive has no write pointer.
-    #[must_use]
-    pub fn known_lbas(&self) -> Option<u64> {
-        let is_dead = matches!(self.state, ZoneState::READ_ONLY | ZoneState::OFFLINE);
-        (!is_dead).then_some(self.written_lbas)
-    }
-
-    fn new(descriptor: &ZoneDescriptor, zoned: ZonedInfo) -> Self {
-        let state = descriptor.zs.zs();
-        let capacity = zoned.zone_capacity_lbas;
-        let written_lbas = match state {
-            ZoneState::EMPTY => 0,
-            ZoneState::FULL | ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
-            _ => {
-                let pointer = descriptor.wp.get();
-                pointer.saturating_sub(descriptor.zslba.get()).min(capacity)
-            }
-        };
-        Self {
-            state,
-            written_lbas,
-        }
-    }
-}
 
 /// The zones `mine` of an emulated drive.
 #[must_use]
@@ -202,28 +166,15 @@ impl Job for ReportJob {
 pub fn table_of(zoned: ZonedInfo, max_open: Option<u32>, zones: &[ReportedZone]) -> ZoneTable {
     let mut table = ZoneTable::new(zoned, max_open);
     for (index, zone) in (0..zoned.zones).zip(zones) {
-        table.declare_written(index, zone.written_lbas);
-        let is_active = matches!(
-            zone.state,
-            ZoneState::IMPLICITLY_OPENED | ZoneState::EXPLICITLY_OPENED | ZoneState::CLOSED
-        );
-        if is_active && zone.written_lbas == 0 {
-            table.declare_open(index);
-        }
+        table.declare(index, *zone);
     }
     table
 }
 
 /// Tells the table of zones what the zones `mine` of a drive hold that was restored.
 pub fn declare(drive: &Drive, mine: Range<u32>, table: &mut ZoneTable) {
-    let capacity = drive.config().zones.capacity_lbas;
-    for (index, zone) in (0..).zip(mine.map(ZoneId)) {
-        let written = match drive.zones().state(zone) {
-            // They cannot be written any more.
-            ZoneState::READ_ONLY | ZoneState::OFFLINE => capacity,
-            _ => drive.zones().written_lbas(zone),
-        };
-        table.declare_written(index, written);
+    for (index, zone) in (0..).zip(zones_of(drive, mine)) {
+        table.declare(index, zone);
     }
 }
 

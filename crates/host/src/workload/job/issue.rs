@@ -30,6 +30,7 @@ impl WorkloadJob {
                 }
                 match self.source.offer(now, &mut self.rng) {
                     Offer::Issue(step) => step,
+                    Offer::Look(zone) => self.look(zone),
                     Offer::Wait => return None,
                     // Who sleeps notices the end of the run.
                     Offer::PauseUntil(at) => return Some(at.min(self.deadline)),

@@ -4,6 +4,7 @@ mod between;
 mod failed;
 mod flight;
 mod issue;
+mod look;
 mod shared;
 mod trim;
 mod verify;
@@ -236,6 +237,10 @@ impl WorkloadJob {
         let op = self.slots[slot as usize];
         self.free.push(slot);
         if self.carries_data {
+            if op.sent.role == Role::Look {
+                self.looked(&op.sent, completion);
+                return;
+            }
             if self.buffers.is_some() {
                 self.keep_buffer(completion.data.take());
             }
@@ -266,7 +271,7 @@ impl WorkloadJob {
                 self.record(&op, at, (link_lbas, completion.found));
             }
             Role::FirstPart | Role::Part => self.part_completed(op, completion, has_ended),
-            Role::Preparation | Role::Sync | Role::Check => {}
+            Role::Preparation | Role::Sync | Role::Check | Role::Look => {}
         }
     }
 

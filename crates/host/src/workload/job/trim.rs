@@ -6,11 +6,15 @@ use zonelab_device::{Buf, Op};
 use zonelab_nvme::command::DatasetRange;
 
 use super::WorkloadJob;
-use crate::workload::source::Step;
+use crate::workload::source::{Role, Step};
+use crate::workload::zone_table::ReportedZone;
 
 impl WorkloadJob {
     /// What a command carries.
     pub(super) fn data_of(&mut self, slot: u32, step: &Step) -> Option<Buf> {
+        if step.role == Role::Look {
+            return Some(Buf::zeroed(ReportedZone::REPORT_BYTES));
+        }
         match (&mut self.verify, &mut self.buffers) {
             (None, _) if matches!(step.op, Op::Deallocate { .. }) => self.trim_data(),
             (None, None) => None,

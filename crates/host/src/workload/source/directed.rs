@@ -99,7 +99,7 @@ impl Directed {
     pub(super) fn completed(&mut self, sent: &Sent) {
         let zone = sent.stream;
         match (sent.role, sent.kind) {
-            (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check, _) => {}
+            (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check | Role::Look, _) => {}
             (Role::Measured, _) => self.table.borrow_mut().end_write(zone, sent.lbas),
             (_, OpKind::Finish) => {
                 self.table.borrow_mut().end_finishing(zone);
@@ -132,13 +132,15 @@ impl Directed {
         let zone = sent.stream;
         let mut table = self.table.borrow_mut();
         match (sent.role, sent.kind) {
-            (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check, _) => {}
+            (Role::Measured, OpKind::Read) | (Role::Sync | Role::Check | Role::Look, _) => {}
             (Role::Measured, _) => table.fail_write(zone, sent.lbas, moved),
-            _ => {
-                let written = table.written(zone);
-                table.end_managing(zone, written);
-            }
+            _ => table.fail_managing(zone),
         }
+    }
+
+    /// What is known of the zones.
+    pub(super) const fn table(&self) -> &SharedZones {
+        &self.table
     }
 
     pub(super) fn ended(&mut self) {

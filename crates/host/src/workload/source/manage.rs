@@ -13,6 +13,7 @@ use crate::stats::OpKind;
 use crate::workload::JobSpec;
 use crate::workload::directed::Direction;
 use crate::workload::pace::Rates;
+use crate::workload::zone_table::SharedZones;
 
 /// Finishes, resets, opens or closes, one zone at a time, each after
 /// preparing it.
@@ -167,6 +168,7 @@ impl Manage {
                 Some(chore) => chore,
                 None => match self.turns.next(rng) {
                     Next::Zone(turn) => Chore::new(turn),
+                    Next::Look(zone) => return Offer::Look(zone),
                     Next::Wait => return Offer::Wait,
                     Next::Exhausted => return Offer::Exhausted,
                 },
@@ -366,10 +368,17 @@ impl Manage {
 
     /// Gives up what is under way, if anything: the job ends, or a command failed.
     pub(super) fn abandon(&mut self) {
-        self.in_flight = false;
-        if let Some(chore) = self.chore.take() {
-            self.turns.give_back(chore.turn.zone, chore.written);
+        let has_failed = std::mem::take(&mut self.in_flight);
+        match self.chore.take() {
+            Some(chore) if has_failed => self.turns.give_up(chore.turn.zone),
+            Some(chore) => self.turns.give_back(chore.turn.zone, chore.written),
+            None => {}
         }
+    }
+
+    /// What is known of the zones, if jobs share it.
+    pub(super) const fn table(&self) -> Option<&SharedZones> {
+        self.turns.table()
     }
 
     /// The job has come to its end.

@@ -22,7 +22,7 @@ use zonelab_nvme::zns::ZoneSendAction;
 use super::directed::{DirectedWork, Direction, Sizes, WriteStyle};
 use super::pace::Rates;
 use super::replay::Replayed;
-use super::zone_table::{JobId, SharedZones, ZoneTable};
+use super::zone_table::{JobId, ReportedZone, SharedZones, ZoneTable};
 use super::{JobSpec, Work, WriteWork};
 use crate::rng::Rng;
 use crate::stats::OpKind;
@@ -98,6 +98,8 @@ pub(crate) enum Role {
     Sync,
     /// A command about blocks that are verified, of which the source knows nothing.
     Check,
+    /// A report of the zone, after a command to it failed.
+    Look,
 }
 
 impl Role {
@@ -113,6 +115,9 @@ impl Role {
 pub(crate) enum Offer {
     /// A command. It counts as issued: the source hears how it ended.
     Issue(Step),
+    /// A command to this zone failed: the device is to be asked what it holds, and the source
+    /// to be told ([`Source::looked`]).
+    Look(u32),
     /// Nothing before something completes, here or elsewhere.
     Wait,
     /// Nothing before this time.
@@ -383,6 +388,10 @@ impl Source {
     /// in parts, the first `moved` blocks are written.
     #[cold]
     pub(crate) fn failed(&mut self, sent: &Sent, moved: u64) {
+        if sent.role == Role::Look {
+            self.looked(sent.stream, None);
+            return;
+        }
         match self {
             Self::Write(writes) | Self::Mixed { writes, .. } if sent.kind != OpKind::Read => {
                 writes.failed(sent);
@@ -393,6 +402,24 @@ impl Source {
             Self::Blocks(blocks) => blocks.failed(sent),
             Self::Rewrite(rewrites) => rewrites.failed(sent, moved),
             _ => {}
+        }
+    }
+
+    /// The report of a zone that was looked at; `None`: the device does not say.
+    #[cold]
+    pub(crate) fn looked(&self, zone: u32, report: Option<&[u8]>) {
+        let table = match self {
+            Self::Directed(directed) => Some(directed.table()),
+            Self::Replay(replay) => Some(replay.table()),
+            Self::Rewrite(rewrites) => Some(rewrites.table()),
+            Self::Manage(manage) => manage.table(),
+            Self::Write(_) | Self::Read(_) | Self::Mixed { .. } | Self::Blocks(_) => None,
+        };
+        if let Some(table) = table {
+            let mut table = table.borrow_mut();
+            let zoned = table.zoned();
+            let reported = report.and_then(|report| ReportedZone::first_of(report, zoned));
+            table.end_look(zone, reported);
         }
     }
 

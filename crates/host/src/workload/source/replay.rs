@@ -271,13 +271,7 @@ impl Replaying {
     fn write(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, at) = self.zone_of(rest.lba);
         let lbas = rest.lbas.min(u64::from(self.replay.max_lbas));
-        let admission = self.admit(zone, false, table);
-        if admission == Admission::Busy {
-            return Some(self.wait(table));
-        }
-        if admission == Admission::TooManyOpen
-            && let Some(offer) = self.make_room(table)
-        {
+        if let Some(offer) = self.make_way(zone, false, table) {
             return Some(offer);
         }
         let capacity = self.zoned.zone_capacity_lbas;
@@ -337,13 +331,7 @@ impl Replaying {
     fn append(&mut self, rest: Rest, table: &mut ZoneTable) -> Option<Offer> {
         let (zone, _) = self.zone_of(rest.lba);
         let lbas = rest.lbas.min(u64::from(self.replay.max_append_lbas));
-        let admission = self.admit(zone, true, table);
-        if admission == Admission::Busy {
-            return Some(self.wait(table));
-        }
-        if admission == Admission::TooManyOpen
-            && let Some(offer) = self.make_room(table)
-        {
+        if let Some(offer) = self.make_way(zone, true, table) {
             return Some(offer);
         }
         let written = table.written(zone);
@@ -430,8 +418,18 @@ impl Replaying {
         })
     }
 
-    fn admit(&self, zone: u32, append: bool, table: &ZoneTable) -> Admission {
-        table.admit(zone, self.id, append, self.open_limit)
+    /// What comes before a write to a zone, if anything does. Of a dead one it is for the device
+    /// to say that it is.
+    fn make_way(&self, zone: u32, append: bool, table: &mut ZoneTable) -> Option<Offer> {
+        match table.admit(zone, self.id, append, self.open_limit) {
+            Admission::Granted | Admission::Dead => None,
+            Admission::Busy => Some(self.wait(table)),
+            Admission::TooManyOpen => self.make_room(table),
+            Admission::InDoubt => {
+                table.begin_managing(zone, self.id);
+                Some(Offer::Look(zone))
+            }
+        }
     }
 
     fn wait(&self, table: &mut ZoneTable) -> Offer {
@@ -519,12 +517,14 @@ impl Replaying {
         let mut table = self.table.borrow_mut();
         match sent.kind {
             OpKind::Write | OpKind::Append => table.fail_write(zone, sent.lbas, 0),
-            OpKind::Reset | OpKind::Finish => {
-                let written = table.written(zone);
-                table.end_managing(zone, written);
-            }
+            OpKind::Reset | OpKind::Finish => table.fail_managing(zone),
             OpKind::Read | OpKind::Open | OpKind::Close => {}
         }
+    }
+
+    /// What is known of the zones.
+    pub(super) const fn table(&self) -> &SharedZones {
+        &self.table
     }
 
     pub(super) fn ended(&mut self) {

@@ -85,6 +85,7 @@ impl Rewrites {
         }
         let zone = match next {
             Next::Zone(turn) => turn.zone,
+            Next::Look(zone) => return Offer::Look(zone),
             Next::Wait => return Offer::Wait,
             Next::Exhausted => return Offer::Exhausted,
         };
@@ -120,6 +121,11 @@ impl Rewrites {
                 table.wait(self.id);
                 return Some(Offer::Wait);
             }
+            Admission::InDoubt => {
+                table.begin_managing(zone, self.id);
+                return Some(Offer::Look(zone));
+            }
+            Admission::Dead => return None,
         }
         let at = table.begin_write(zone, self.id, lbas, false);
         drop(table);
@@ -168,13 +174,17 @@ impl Rewrites {
         let zone = sent.stream;
         match sent.role {
             Role::Measured if sent.direction == Direction::Trim => {
-                let written = table.written(zone);
-                table.end_managing(zone, written);
+                table.fail_managing(zone);
                 self.stage = Stage::Choose;
             }
             Role::Measured => table.fail_write(zone, sent.lbas, moved),
             _ => {}
         }
+    }
+
+    /// What is known of the zones.
+    pub(super) const fn table(&self) -> &SharedZones {
+        &self.table
     }
 
     pub(super) fn ended(&mut self) {

@@ -348,6 +348,9 @@ impl Targets {
             Some(zone)
         });
         if let Some(zone) = drawn {
+            let Some(zone) = alive(&work.zones, table, zone) else {
+                return Offer::Exhausted;
+            };
             let cursor = &mut self.cursors[Direction::Write as usize];
             *cursor = Cursor {
                 zone,
@@ -372,7 +375,7 @@ impl Targets {
                 return Offer::Exhausted;
             }
             let is_full = self.rest(table, zone) == 0;
-            if !entered || !is_full {
+            if (!entered || !is_full) && !table.is_dead(zone) {
                 let pick = self.write_to(work, table, zone, lbas);
                 let cursor = &mut self.cursors[Direction::Write as usize];
                 // Not by its reset, during which it still counts as full.
@@ -410,7 +413,10 @@ impl Targets {
                 entered: false,
             };
         }
-        Offer::Wait
+        match alive(&work.zones, table, work.zones.start) {
+            Some(_) => Offer::Wait,
+            None => Offer::Exhausted,
+        }
     }
 
     /// Blocks of a zone that are not written.
@@ -428,23 +434,32 @@ impl Targets {
         lbas: u32,
     ) -> Offer {
         let append = work.style == WriteStyle::Append;
+        let look = |table: &mut ZoneTable, zone| {
+            table.begin_managing(zone, self.id);
+            Offer::Look(zone)
+        };
         let zone = match table.admit(zone, self.id, append, work.open_limit) {
             Admission::Granted => zone,
-            Admission::Busy => {
+            Admission::InDoubt => return look(table, zone),
+            Admission::Busy | Admission::Dead => {
                 table.wait(self.id);
                 return Offer::Wait;
             }
             Admission::TooManyOpen => {
+                let admission = |zone| table.admit(zone, self.id, append, None);
                 let usable = |zone: &&u32| {
                     work.zones.contains(*zone)
                         && self.rest(table, **zone) > 0
-                        && table.admit(**zone, self.id, append, None) == Admission::Granted
+                        && matches!(admission(**zone), Admission::Granted | Admission::InDoubt)
                 };
                 // As fio does it: the place among the open zones is that of the
                 // zone among all of the job.
                 let count = table.open_zones().iter().filter(usable).count();
                 let nth = (zone - work.zones.start) as usize * count / work.zones.len().max(1);
                 match table.open_zones().iter().filter(usable).nth(nth).copied() {
+                    Some(other) if admission(other) == Admission::InDoubt => {
+                        return look(table, other);
+                    }
                     Some(other) => other,
                     None if table.can_hope(self.id) => {
                         table.wait(self.id);
@@ -546,6 +561,12 @@ impl Targets {
 fn elsewhere_lbas(table: &ZoneTable, zones: &std::ops::Range<u32>) -> u64 {
     let own: u64 = zones.clone().map(|zone| table.written(zone)).sum();
     table.written_lbas().saturating_sub(own)
+}
+
+/// The first of some zones from `zone` on, and round to it, that is not dead.
+fn alive(zones: &std::ops::Range<u32>, table: &ZoneTable, zone: u32) -> Option<u32> {
+    let mut around = (zone..zones.end).chain(zones.start..zone);
+    around.find(|zone| !table.is_dead(*zone))
 }
 
 /// The zone behind one of `zones`, or the first.

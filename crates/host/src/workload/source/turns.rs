@@ -42,6 +42,8 @@ pub(super) struct Turn {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
     Zone(Turn),
+    /// The device is to be asked first what it holds.
+    Look(u32),
     /// None before somebody else gives one back.
     Wait,
     /// None ever again.
@@ -106,6 +108,21 @@ impl Turns {
     pub(super) fn give_back(&mut self, zone: u32, written: u64) {
         if let Self::Shared(turns) = self {
             turns.table.borrow_mut().end_managing(zone, written);
+        }
+    }
+
+    /// A zone comes back to which a command failed.
+    pub(super) fn give_up(&mut self, zone: u32) {
+        if let Self::Shared(turns) = self {
+            turns.table.borrow_mut().fail_managing(zone);
+        }
+    }
+
+    /// What is known of the zones, if jobs share it.
+    pub(super) const fn table(&self) -> Option<&SharedZones> {
+        match self {
+            Self::Shared(turns) => Some(&turns.table),
+            Self::Listed { .. } => None,
         }
     }
 
@@ -199,11 +216,16 @@ impl SharedTurns {
         };
         let admission = match table.is_quiet(zone) {
             false => Admission::Busy,
-            true if self.trims => Admission::Granted,
+            true if self.trims && !table.is_in_doubt(zone) => Admission::Granted,
             true => table.admit(zone, self.id, false, self.open_limit),
         };
         match admission {
-            Admission::Granted => {}
+            // One that is dead does not suit.
+            Admission::Granted | Admission::Dead => {}
+            Admission::InDoubt => {
+                table.begin_managing(zone, self.id);
+                return Next::Look(zone);
+            }
             Admission::TooManyOpen if !table.can_hope(self.id) => return Next::Exhausted,
             Admission::Busy | Admission::TooManyOpen => {
                 table.wait(self.id);
@@ -255,10 +277,13 @@ impl SharedTurns {
         Some(zone)
     }
 
-    /// Whether there is something to do to a zone: resets in order take every
+    /// Whether there is something to do to a zone that is not dead: resets in order take every
     /// zone, at random those with data; anything else those that are not full.
     fn suits(&self, table: &ZoneTable, zone: u32, in_order: bool) -> bool {
         let written = table.written(zone);
+        if table.is_dead(zone) {
+            return false;
+        }
         if self.trims {
             in_order || written > 0
         } else {
