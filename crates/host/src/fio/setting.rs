@@ -42,9 +42,6 @@ pub(super) fn verify(text: &str) -> Result<Option<Method>, Wrong> {
         "crc32c-intel" => Ok(Some(Method::Crc32c)),
         _ => match Method::ALL.into_iter().find(|method| method.name() == text) {
             Some(method) => Ok(Some(method)),
-            None if OTHER_METHODS.contains(&text) => {
-                Err(wrong(format!("{text} is not supported"), valid()))
-            }
             None => Err(wrong(
                 format!("\"{}\" is none of the values", value::shorten(text)),
                 valid(),
@@ -52,23 +49,6 @@ pub(super) fn verify(text: &str) -> Result<Option<Method>, Wrong> {
         },
     }
 }
-
-/// Methods of fio's that are not here.
-const OTHER_METHODS: &[&str] = &[
-    "crc64",
-    "crc32",
-    "crc16",
-    "crc7",
-    "xxhash",
-    "sha1",
-    "sha3-224",
-    "sha3-256",
-    "sha3-384",
-    "sha3-512",
-    "meta",
-    "pattern_hdr",
-    "null",
-];
 
 pub(super) fn verify_pattern(text: &str) -> Result<Pattern, Wrong> {
     Pattern::parse(text).map_err(|error| wrong(error.to_string(), VALID_PATTERNS))
