@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use clap::{Args as _, Command};
 use zonelab_host::fio::{CommandLine, JobFile, JobText, Outside};
@@ -139,7 +140,14 @@ impl Input {
                 name => (name.to_owned(), files::read(name)?),
             });
         }
-        let variable = |name: &str| std::env::var(name).ok();
+        let variable = |name: &str| match name {
+            "$ncpus" => Some(
+                thread::available_parallelism()
+                    .map_or(1, usize::from)
+                    .to_string(),
+            ),
+            name => std::env::var(name).ok(),
+        };
         let includes: Vec<_> = read.iter().map(|(name, _)| included_by(name)).collect();
         let outsides: Vec<Outside<'_>> = includes
             .iter()

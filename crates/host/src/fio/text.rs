@@ -10,11 +10,17 @@ const MAX_LINES: usize = 100_000;
 
 /// How a job file reaches what is outside of it.
 pub struct Outside<'a> {
-    /// The value of an environment variable.
+    /// The value of an environment variable, or of fio's keyword `$ncpus`.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of an included file, by the name in the `include` line.
     pub include: &'a dyn Fn(&str) -> Result<String, String>,
 }
+
+/// What fio puts in for a property of the host: the number of its processors.
+const NCPUS: &str = "$ncpus";
+/// And the bytes of a page of its memory: here those of nearly all hosts, so that a job is the
+/// same on each.
+const PAGESIZE: (&str, &str) = ("$pagesize", "4096");
 
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +161,7 @@ impl Read {
         let text = text.split(['#', ';']).next().unwrap_or_default().trim_end();
         let text = self.expand(text, &origin, outside);
         let (key, value) = match text.split_once('=') {
-            Some((key, value)) => (key.trim(), Some(value.trim().to_owned())),
+            Some((key, value)) => (key.trim(), Some(with_keywords(value.trim(), outside))),
             None => (text.trim(), None),
         };
         let Some(section) = self.sections.last_mut() else {
@@ -193,6 +199,15 @@ impl Read {
         }
         out.push_str(rest);
         out
+    }
+}
+
+/// A value with the numbers that keywords stand for.
+fn with_keywords(value: &str, outside: &Outside<'_>) -> String {
+    let value = value.replace(PAGESIZE.0, PAGESIZE.1);
+    match value.contains(NCPUS).then(|| (outside.variable)(NCPUS)) {
+        Some(Some(number)) => value.replace(NCPUS, &number),
+        _ => value,
     }
 }
 

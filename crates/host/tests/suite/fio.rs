@@ -13,7 +13,7 @@ use super::support::tiny_info;
 
 fn parse(text: &str) -> Result<JobFile, Errors> {
     let outside = Outside {
-        variable: &|name| (name == "N").then(|| "3".to_owned()),
+        variable: &|name| ["N", "$ncpus"].contains(&name).then(|| "3".to_owned()),
         include: &|name| match name {
             "part.fio" => Ok("bs=8k\nwrong=1\n".to_owned()),
             "good.fio" => Ok("bs=8k\n[from-include]\nrw=write\n".to_owned()),
@@ -65,6 +65,9 @@ fn comments_spaces_and_variables() {
     );
     assert_eq!(plan.jobs.len(), 3);
     assert_eq!(plan.jobs[0].name, "a");
+    let file = parse("[a]\nrw=write\nnumjobs=$ncpus\nbs=$pagesize\n").unwrap();
+    assert_eq!(file.sections[0].echo["numjobs"], "3");
+    assert_eq!(file.sections[0].echo["bs"], "4096");
 }
 
 #[test]
