@@ -323,7 +323,7 @@ fn a_job_goes_on_from_where_the_zone_stands() {
     let scratch = Scratch::new("fio-in-doubt");
     let failed_of = |fault: &str, options: &[&str]| {
         let fault = format!("[[fault]]\n{}\n", fault.replace(", ", "\n"));
-        scratch.write("fault.toml", fault);
+        scratch.write("fault.toml", &fault);
         let args = [
             "--name=a",
             "--bs=64k",

@@ -252,7 +252,7 @@ const EXITS: &[(&str, &[&str], i32, &str)] = &[
         "no multiple of the logical block",
     ),
     ("[a]\noffset=99z\n", ON_ONE, 3, "the device has 48 zones"),
-    ("[a]\nverify=crc64\n", ON_ONE, 3, "not supported"),
+    ("[a]\nverify_state_load=1\n", ON_ONE, 3, "not supported"),
     (
         "[a]\nbs=${NOT_SET}\n",
         &["--parse-only"],

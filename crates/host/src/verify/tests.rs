@@ -252,6 +252,12 @@ proptest! {
             let chunk = interval.map_or(LEN, |bytes| bytes as usize);
             let wrong = verify.check(&bytes, &what).expect_err("a byte is wrong");
             prop_assert_eq!((wrong.skipped, wrong.len), (at / chunk * chunk, chunk));
+            // A header without a checksum says nothing of the data, and one of seven bits not
+            // of a byte that differs by its polynomial.
+            let is_data = at % chunk >= HEADER_BYTES;
+            if is_data && matches!(verify.method, Method::Meta | Method::Crc7) {
+                continue;
+            }
             let wrong = verify.check_found(&bytes, what.offset, 0);
             prop_assert_eq!(wrong.expect_err("too").skipped, at / chunk * chunk);
         }

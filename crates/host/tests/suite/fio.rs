@@ -185,10 +185,6 @@ fn mistakes_in_verification_and_order_have_their_line() {
             "j.fio:4: verify_pattern: %o is the offset of the block, which an append",
         ),
         (
-            "[a]\nverify=crc64\n",
-            "j.fio:2: verify: crc64 is not supported; crc32c, md5, sha256, sha512, pattern",
-        ),
-        (
             "[a]\nverify=crc99\n",
             "j.fio:2: verify: \"crc99\" is none of the values; crc32c, md5, sha256, sha512, pattern",
         ),
@@ -719,10 +715,12 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("--name", &[], &[], "--name: needs a value; --name=..."),
     (
-        "--name=a --verify=crc7",
+        "--name=a --verify=crc8",
         &[],
         &[],
-        "--verify of job a: crc7 is not supported; crc32c, md5, sha256, sha512, pattern",
+        "--verify of job a: \"crc8\" is none of the values; crc32c, md5, sha256, sha512, pattern, \
+         pattern_hdr, meta, crc64, crc32, crc16, crc7, xxhash, sha1, sha3-224, sha3-256, \
+         sha3-384, sha3-512, null",
     ),
     (
         "--name=a --size=101%",

@@ -46,7 +46,7 @@ impl Planner<'_> {
         }
         let pattern = options.verify_pattern.clone();
         if method.is_pattern() && pattern.is_none() {
-            let what = "is a pattern, but there is none";
+            let what = "pattern, but there is none";
             return Err(origin.problem("verify", what, "add for example verify_pattern=0xabcd"));
         }
         let has_offset = pattern.as_ref().is_some_and(|pattern| pattern.has_offset());
