@@ -363,6 +363,17 @@ fn a_job_goes_on_from_where_the_zone_stands() {
     let offline = "on = \"time\", at = \"100us\", zones = \"1..=2\", effect = \"offline\"";
     let (failed, done) = failed_of(offline, &[&["--rw=write"][..], &while_it].concat());
     assert!(failed == 2 && done > all.1, "{failed} of {done}");
+    let args = [
+        "--name=a",
+        "--rw=write",
+        "--bs=64k",
+        "--size=4z",
+        "--device=small-zones",
+    ];
+    let more = ["--faults=fault.toml", "--continue_on_error=all"];
+    let said = stderr(&scratch.fio(&[&args[..], &more].concat()));
+    let left_alone = "job a: 2 of 4 zones are read only or offline, and were left alone";
+    assert!(said.contains(left_alone), "{said}");
     // Of one that is left no zone at all, the job ends.
     let offline = offline.replace("1..=2", "0..=3");
     let (failed, _) = failed_of(&offline, &[&["--rw=write"][..], &while_it].concat());

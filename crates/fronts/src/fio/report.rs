@@ -85,6 +85,8 @@ pub struct Entry<'a> {
     pub ended_zones: u64,
     /// Zones that reads in order left out, since nothing is written there.
     pub empty_zones: u64,
+    /// Of its zones, those that are read only or offline.
+    pub dead_zones: u64,
     /// What became of the operations of a trace.
     pub replayed: Option<Box<Replayed>>,
     /// Failed operations.
@@ -175,6 +177,7 @@ impl<'a> Entry<'a> {
             cleared_zones: 0,
             ended_zones: 0,
             empty_zones: 0,
+            dead_zones: 0,
             replayed: None,
             errors: 0,
             first_error: None,
@@ -226,6 +229,7 @@ impl<'a> Entry<'a> {
         self.cleared_zones += result.cleared_zones;
         self.ended_zones += result.ended_zones;
         self.empty_zones += result.empty_zones;
+        self.dead_zones += result.dead_zones;
         match (&mut self.replayed, &result.replayed) {
             (Some(all), Some(replayed)) => all.merge(replayed),
             (none, replayed) => *none = none.take().or_else(|| replayed.clone()),
@@ -241,14 +245,25 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// Zones of its threads.
+    fn zones(&self) -> u64 {
+        self.spec().work.zones.len() as u64 * u64::from(self.threads)
+    }
+
     /// What of it did nothing, in words, if that is more than a little; and what was left out.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.empty_zones > 0 {
-            let zones = self.spec().work.zones.len() as u64 * u64::from(self.threads);
+            let zones = self.zones();
             let (empty, why) = (self.empty_zones, "nothing is written there");
             warnings.push(format!("{empty} of {zones} zones were not read: {why}"));
+        }
+        if self.dead_zones > 0 {
+            let (dead, zones) = (self.dead_zones, self.zones());
+            warnings.push(format!(
+                "{dead} of {zones} zones are read only or offline, and were left alone"
+            ));
         }
         for direction in Direction::ALL {
             let Some(stats) = &self.directions[direction as usize] else {

@@ -41,8 +41,8 @@ pub fn bytes_at_risk(plan: &Plan, lba_bytes: u64) -> Option<Range<u64>> {
     ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
 }
 
-/// The zones that jobs of the plan may write or reset, and that are not empty:
-/// what the run may destroy.
+/// The zones that jobs of the plan may write or reset, and that hold something and are not
+/// dead: what the run may destroy.
 #[must_use]
 pub fn at_risk(plan: &Plan, zones: &[ReportedZone]) -> Vec<u32> {
     let resets_all = plan.jobs.iter().any(|job| job.resets_device);
@@ -55,7 +55,7 @@ pub fn at_risk(plan: &Plan, zones: &[ReportedZone]) -> Vec<u32> {
     let is_touched = |zone: &u32| resets_all || ranges.iter().any(|range| range.contains(zone));
     let in_use = (0..).zip(zones);
     in_use
-        .filter(|(_, zone)| zone.state != ZoneState::EMPTY)
+        .filter(|(_, zone)| zone.state != ZoneState::EMPTY && !zone.is_dead())
         .map(|(index, _)| index)
         .filter(is_touched)
         .collect()

@@ -206,7 +206,7 @@ impl ZoneTable {
 
     /// Declares what a device reported of a zone before the run began.
     pub fn declare(&mut self, zone: u32, reported: ReportedZone) {
-        self.set_written(zone, reported.written_lbas);
+        self.set_written(zone, reported.readable_lbas(reported.written_lbas));
         self.stands(zone, reported);
     }
 
@@ -567,6 +567,8 @@ impl ZoneTable {
 
 #[cfg(test)]
 mod tests {
+    use zonelab_nvme::zns::ZoneState;
+
     use super::*;
 
     fn table(limit: Option<u32>, max_open: Option<u32>) -> ZoneTable {
@@ -647,6 +649,54 @@ mod tests {
         table.begin_write(3, 0, 90, false);
         table.fail_write(3, 90, 0);
         assert_eq!((table.open_zones(), table.written(3)), (&[0][..], 0));
+    }
+
+    #[test]
+    fn what_a_zone_holds_after_a_failure_is_asked_of_the_device() {
+        let mut table = table(Some(2), None);
+        table.begin_write(0, 0, 10, true);
+        table.begin_write(0, 0, 10, true);
+        table.fail_write(0, 10, 0);
+        assert_eq!(table.admit(0, 1, true, None), Admission::Busy);
+        table.end_write(0, 10);
+        assert_eq!(table.admit(0, 1, true, None), Admission::InDoubt);
+        assert_eq!(table.go_on(0, 0, 10, true), None);
+        table.begin_managing(0, 1);
+        assert_eq!(table.admit(0, 0, true, None), Admission::Busy);
+        // The one that failed is there nevertheless.
+        let reported = |state, written_lbas| ReportedZone {
+            state,
+            written_lbas,
+        };
+        table.end_look(0, Some(reported(ZoneState::IMPLICITLY_OPENED, 20)));
+        assert_eq!(table.admit(0, 1, true, None), Admission::Granted);
+        assert_eq!(
+            (table.begin_write(0, 1, 70, true), table.written_lbas()),
+            (20, 90)
+        );
+        table.fail_write(0, 70, 0);
+        table.begin_managing(0, 1);
+        table.end_look(0, Some(reported(ZoneState::FULL, 90)));
+        assert!(table.open_zones().is_empty() && table.readable(0) == 90);
+        // A device that does not say is taken at its word, until the next failure.
+        table.begin_clearing(0, 1);
+        table.fail_managing(0);
+        assert_eq!(table.admit(0, 1, true, None), Admission::InDoubt);
+        table.begin_managing(0, 1);
+        table.end_look(0, None);
+        assert_eq!(
+            (table.admit(0, 1, true, None), table.written(0)),
+            (Admission::Granted, 90)
+        );
+        // What is read only can be read as far as it was written, and offline nothing.
+        table.begin_managing(0, 1);
+        table.end_look(0, Some(reported(ZoneState::READ_ONLY, 90)));
+        table.declare(1, reported(ZoneState::OFFLINE, 90));
+        assert_eq!((table.readable(0), table.readable(1)), (90, 0));
+        for zone in 0..2 {
+            assert!(table.is_dead(zone));
+            assert_eq!(table.admit(zone, 0, true, None), Admission::Dead);
+        }
     }
 
     #[test]

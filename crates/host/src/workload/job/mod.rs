@@ -191,6 +191,12 @@ impl WorkloadJob {
         self.result.recorder.settle();
         let by_the_way = self.source.by_the_way();
         let goals = self.goals.as_ref();
+        let dead_zones = match &self.spec.work {
+            Work::Directed(work) if work.blocks.is_none() => {
+                self.source.dead_zones(work.zones.clone())
+            }
+            _ => 0,
+        };
         JobResult {
             too_late: goals.and_then(|goals| goals.too_late()),
             depth_found: goals.and_then(|goals| goals.depth()),
@@ -198,6 +204,7 @@ impl WorkloadJob {
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
             empty_zones: by_the_way.empty,
+            dead_zones,
             replayed: self.source.replayed().cloned().map(Box::new),
             ..self.result
         }

@@ -82,6 +82,8 @@ pub struct JobResult {
     pub ended_zones: u64,
     /// Zones that reads in order left out in their first pass, since nothing is written there.
     pub empty_zones: u64,
+    /// Of its zones, those that are read only or offline.
+    pub dead_zones: u64,
     /// What became of the operations of a trace that it replayed.
     pub replayed: Option<Box<Replayed>>,
     /// What the block layer merged of its requests, the ramp included; set by
@@ -117,6 +119,7 @@ impl JobResult {
             cleared_zones: 0,
             ended_zones: 0,
             empty_zones: 0,
+            dead_zones: 0,
             replayed: None,
             merges: MergeCount::default(),
             errors: 0,

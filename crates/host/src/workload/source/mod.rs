@@ -14,6 +14,7 @@ mod targets;
 mod turns;
 mod wishes;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use zonelab_device::{Found, Lba, Nanos, Op, ZonedInfo};
@@ -408,18 +409,30 @@ impl Source {
     /// The report of a zone that was looked at; `None`: the device does not say.
     #[cold]
     pub(crate) fn looked(&self, zone: u32, report: Option<&[u8]>) {
-        let table = match self {
+        if let Some(table) = self.table() {
+            let mut table = table.borrow_mut();
+            let zoned = table.zoned();
+            let reported = report.and_then(|report| ReportedZone::first_of(report, zoned));
+            table.end_look(zone, reported);
+        }
+    }
+
+    /// Zones of `zones` that are known to be read only or offline.
+    pub(crate) fn dead_zones(&self, zones: Range<u32>) -> u64 {
+        self.table().map_or(0, |table| {
+            let table = table.borrow();
+            zones.filter(|zone| table.is_dead(*zone)).count() as u64
+        })
+    }
+
+    /// What is known of the zones, if jobs share it.
+    const fn table(&self) -> Option<&SharedZones> {
+        match self {
             Self::Directed(directed) => Some(directed.table()),
             Self::Replay(replay) => Some(replay.table()),
             Self::Rewrite(rewrites) => Some(rewrites.table()),
             Self::Manage(manage) => manage.table(),
             Self::Write(_) | Self::Read(_) | Self::Mixed { .. } | Self::Blocks(_) => None,
-        };
-        if let Some(table) = table {
-            let mut table = table.borrow_mut();
-            let zoned = table.zoned();
-            let reported = report.and_then(|report| ReportedZone::first_of(report, zoned));
-            table.end_look(zone, reported);
         }
     }
 
