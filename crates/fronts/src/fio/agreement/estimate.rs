@@ -30,13 +30,14 @@ impl Estimated {
         }
     }
 
-    /// Bytes per second, of `seconds` of measuring. `None` if nothing was measured.
+    /// Operations per second, of `seconds` of measuring. `None` if nothing was measured.
     pub(super) fn throughput(stats: &DirectionStats, seconds: f64) -> Option<Self> {
-        if stats.bytes == 0 || seconds <= 0.0 {
+        let operations = stats.total.moments().count();
+        if operations == 0 || seconds <= 0.0 {
             return None;
         }
         let share = together(&stats.confidence, Confidence::throughput);
-        Some(Self::within(stats.bytes as f64 / seconds, share))
+        Some(Self::within(operations as f64 / seconds, share))
     }
 
     /// Mean of the total latency in nanoseconds. `None` if nothing was measured.

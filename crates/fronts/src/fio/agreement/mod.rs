@@ -41,7 +41,8 @@ pub const TOLERANCE_MAX: f64 = 0.25;
 /// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
-    /// Bytes per second.
+    /// Operations per second: of a finish, bytes are what a device says it did, or what its
+    /// host knows.
     Throughput,
     /// Mean of the total latency, in nanoseconds.
     MeanLatency,

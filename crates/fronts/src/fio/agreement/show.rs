@@ -29,7 +29,7 @@ impl Metric {
     /// Unit of what is shown, and how many of the unit of values make one.
     const fn unit(self) -> (&'static str, f64) {
         match self {
-            Self::Throughput => ("MiB/s", (1 << 20) as f64),
+            Self::Throughput => ("/s", 1.0),
             Self::MeanLatency | Self::Percentile(_) => ("us", 1e3),
         }
     }
@@ -198,7 +198,7 @@ impl Line {
             "direction": Direction::name(self.direction),
             "metric": self.metric.name(),
             "unit": match self.metric {
-                Metric::Throughput => "bytes/s",
+                Metric::Throughput => "operations/s",
                 _ => "ns",
             },
             "first": value(&self.values[0]),
