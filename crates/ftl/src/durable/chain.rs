@@ -86,6 +86,37 @@ impl Counted {
         first
     }
 
+    /// The first block from `least` on that is left, or that is damaged in front of it: what was
+    /// before has been given back.
+    pub(super) fn oldest_from(&self, least: u64, shape: &Shape, reported: &[Zone]) -> u64 {
+        let Some((number, (_, at))) = self.blocks.range(least..).next() else {
+            return self.end();
+        };
+        let damaged = self.damaged_before(*at, shape, reported);
+        number.saturating_sub(damaged).max(least)
+    }
+
+    /// Blocks in a row before that place that are damaged, the zone before included.
+    fn damaged_before(&self, at: Position, shape: &Shape, reported: &[Zone]) -> u64 {
+        let ring = shape.journal();
+        let mut at = at;
+        for count in 0..=self.damaged.len() as u64 {
+            if at.offset == 0 {
+                let count = ring.end - ring.start;
+                let zone = ring.start + (at.zone - ring.start + count - 1) % count;
+                let offset = reported[zone as usize].written;
+                at = Position { zone, offset };
+            }
+            let before = at.offset.checked_sub(1);
+            let before = before.map(|offset| Position { offset, ..at });
+            match before.filter(|before| self.damaged.contains(before)) {
+                Some(before) => at = before,
+                None => return count,
+            }
+        }
+        self.damaged.len() as u64
+    }
+
     /// Whether the block before that place was written, and is damaged.
     fn is_damaged_before(&self, at: Position) -> bool {
         match at.offset.checked_sub(1) {

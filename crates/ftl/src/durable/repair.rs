@@ -324,7 +324,8 @@ impl Left {
     }
 
     /// With an image that is newer than that of the newest anchor that is whole: the lost one
-    /// named it. Journal blocks from before its start, repeated too, change nothing.
+    /// named it, and where the journal starts for it, which nobody knows now. Journal blocks from
+    /// before its start, repeated too, change nothing; those of which it is not known count.
     fn of_newer_image(&self) -> Option<(Begin, u32)> {
         let slots = [ImageSlot::A, ImageSlot::B];
         let numbers = slots.into_iter().flat_map(|slot| {
@@ -337,8 +338,10 @@ impl Left {
         if !image.missing(self.shape()).is_empty() {
             return None;
         }
-        let start = self.journal.first_before(self.journal.end());
-        let at = self.anchor.start_at;
+        let (start, at) = (self.anchor.start, self.anchor.start_at);
+        let start = self
+            .journal
+            .oldest_from(start, self.shape(), &self.reported);
         let begin = Begin {
             slot,
             checkpoint,

@@ -315,3 +315,59 @@ fn an_image_is_replaced_by_the_older_one() {
     println!("{replaced} replaced, {lost} blocks lost");
     assert!(replaced > 5);
 }
+
+/// An anchor and a row of the journal's blocks are damaged together: what nobody repeats is cut
+/// back, and said; nothing that it never was is in any block.
+#[test]
+fn an_anchor_and_blocks_of_the_journal_can_be_damaged_together() {
+    let met = Mutex::new(Met::default());
+    let name = "--test suite an_anchor_and_blocks_of_the_journal_can_be_damaged_together";
+    each_seed(name, 200, |seed| {
+        let mut rng = Rng::new(seed, 9);
+        let mut life = Life::new(seed);
+        let shape = life.look.shape.clone();
+        let all = life.metadata();
+        let is_anchor = |(zone, _): &&(u32, u32)| shape.anchor().contains(zone);
+        let anchors: Vec<(u32, u32)> = all.iter().filter(is_anchor).copied().collect();
+        let zone = rng.below(2) as u32;
+        let newest = anchors.iter().filter(|(of, _)| *of == zone).next_back();
+        let Some((zone, offset)) = newest.or(anchors.last()).copied() else {
+            return;
+        };
+        let is_journal = |(zone, _): &&(u32, u32)| shape.journal().contains(zone);
+        let journal: Vec<(u32, u32)> = all.iter().filter(is_journal).copied().collect();
+        if journal.len() < 3 {
+            return;
+        }
+        life.damage(zone, &[offset], &mut rng);
+        let from = rng.below(journal.len() as u64 - 1) as usize;
+        let row = journal[from..].iter().take(1 + rng.below(3) as usize);
+        for (zone, offset) in row.clone() {
+            life.damage(*zone, &[*offset], &mut rng);
+        }
+        let at = format!("anchor {zone} {offset}, journal {row:?}");
+        let mounts = life.opens().is_ok();
+        let dry = life.repair(false);
+        let done = life
+            .repair(true)
+            .unwrap_or_else(|error| panic!("{at}: {error}, {dry:?}"));
+        let footers = |found: &Finding| matches!(found, Finding::Footer { .. });
+        assert!(done.findings.iter().all(footers), "{at}: {done:?}");
+        let older = life.older();
+        assert!(
+            older.is_empty() || !done.cut_back.is_empty(),
+            "{at}: {older:?}, {done:?}"
+        );
+        let mut met = met.lock().expect("adding cannot fail");
+        match (mounts, done.cut_back.is_empty()) {
+            (true, _) => met.harmless += 1,
+            (false, true) => met.repaired += 1,
+            (false, false) => met.cut_back += 1,
+        }
+        drop(met);
+        life.goes_on(&mut rng);
+    });
+    let met = met.into_inner().expect("adding cannot fail");
+    println!("{met:?}");
+    assert!(met.repaired > 0 && met.cut_back > 0);
+}
