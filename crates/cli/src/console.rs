@@ -217,31 +217,39 @@ pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failu
 }
 
 /// Text for a terminal: what files of others have in it (names, keys, messages) must not
-/// move the cursor, change the title or answer for the user. Line ends, tabs and colours stay;
-/// other control characters become U+FFFD.
+/// move the cursor, hide anything, change the title or answer for the user. Line ends, tabs and
+/// the colours of tables stay; other control characters become U+FFFD.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    shown(text, &COLOURS)
+}
+
+/// The colours of tables, as their cells begin and end.
+const COLOURS: [&str; 5] = [
+    "\u{1b}[0m",
+    "\u{1b}[2m",
+    "\u{1b}[31m",
+    "\u{1b}[32m",
+    "\u{1b}[33m",
+];
+
+/// The same, with `colours` only.
+fn shown<'a>(text: &'a str, colours: &[&str]) -> Cow<'a, str> {
     let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len());
+    let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let length = colour_bytes(rest).unwrap_or(c.len_utf8());
+        let colour = colours.iter().find(|colour| rest.starts_with(**colour));
+        let length = colour.map_or(c.len_utf8(), |colour| colour.len());
         match length == c.len_utf8() && is_harmful(c) {
-            true => shown.push(char::REPLACEMENT_CHARACTER),
-            false => shown.push_str(&rest[..length]),
+            true => out.push(char::REPLACEMENT_CHARACTER),
+            false => out.push_str(&rest[..length]),
         }
         rest = &rest[length..];
     }
-    Cow::Owned(shown)
-}
-
-/// Bytes of the colour that a text begins with (`ESC [ numbers m`), if it does.
-fn colour_bytes(text: &str) -> Option<usize> {
-    let numbers = text.strip_prefix("\u{1b}[")?;
-    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-    numbers[end..].starts_with('m').then_some(2 + end + 1)
+    Cow::Owned(out)
 }
 
 /// Writes to standard output.
@@ -262,7 +270,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes a line to standard error, if that can be written to.
 pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
-    let mut line = plain(&words.to_string()).into_owned();
+    let mut line = shown(&words.to_string(), &[]).into_owned();
     line.push('\n');
     // Who closed it, or filled its disk, has the exit code.
     drop(std::io::stderr().lock().write_all(line.as_bytes()));
@@ -296,13 +304,15 @@ pub(crate) fn explain_panics() {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{plain, shown};
 
     #[test]
     fn control_characters_of_others_reach_no_terminal() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("a name, ä, 漢\n\tand more\n", "a name, ä, 漢\n\tand more\n"),
-            ("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m"),
+            ("\u{1b}[31mred\u{1b}[0m", "\u{1b}[31mred\u{1b}[0m"),
+            ("\u{1b}[8mhidden", "\u{fffd}[8mhidden"),
+            ("\u{1b}[1;31mred", "\u{fffd}[1;31mred"),
             ("\u{1b}[2J", "\u{fffd}[2J"),
             ("\u{1b}]0;title\u{7}", "\u{fffd}]0;title\u{fffd}"),
             ("\u{1b}[31", "\u{fffd}[31"),
@@ -311,7 +321,9 @@ mod tests {
             ("\u{9b}2J\u{85}", "\u{fffd}2J\u{fffd}"),
             ("\0", "\u{fffd}"),
         ] {
-            assert_eq!(plain(text), shown, "{text:?}");
+            assert_eq!(plain(text), expected, "{text:?}");
         }
+        // Messages have no colours at all.
+        assert_eq!(shown("\u{1b}[31mred", &[]), "\u{fffd}[31mred");
     }
 }
