@@ -155,6 +155,7 @@ pub(crate) fn whole(what: &'static str, reply: Reply) -> Result<Buf, DriverError
     Err(DriverError::Unusable {
         field: match what {
             "Identify" => "in answer to Identify bytes of data:",
+            "Zone Management Receive" => "in answer to Zone Management Receive bytes of data:",
             _ => "in answer to Get Log Page bytes of data:",
         },
         value: reply.transferred.into(),
