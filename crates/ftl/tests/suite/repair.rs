@@ -330,7 +330,7 @@ fn an_anchor_and_blocks_of_the_journal_can_be_damaged_together() {
         let is_anchor = |(zone, _): &&(u32, u32)| shape.anchor().contains(zone);
         let anchors: Vec<(u32, u32)> = all.iter().filter(is_anchor).copied().collect();
         let zone = rng.below(2) as u32;
-        let newest = anchors.iter().filter(|(of, _)| *of == zone).next_back();
+        let newest = anchors.iter().rfind(|(of, _)| *of == zone);
         let Some((zone, offset)) = newest.or(anchors.last()).copied() else {
             return;
         };
