@@ -322,7 +322,7 @@ fn an_image_is_replaced_by_the_older_one() {
 fn an_anchor_and_blocks_of_the_journal_can_be_damaged_together() {
     let met = Mutex::new(Met::default());
     let name = "--test suite an_anchor_and_blocks_of_the_journal_can_be_damaged_together";
-    each_seed(name, 200, |seed| {
+    each_seed(name, 60, |seed| {
         let mut rng = Rng::new(seed, 9);
         let mut life = Life::new(seed);
         let shape = life.look.shape.clone();
