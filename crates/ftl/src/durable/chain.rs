@@ -102,8 +102,8 @@ impl Counted {
         let mut at = at;
         for count in 0..=self.damaged.len() as u64 {
             if at.offset == 0 {
-                let count = ring.end - ring.start;
-                let zone = ring.start + (at.zone - ring.start + count - 1) % count;
+                let zones = ring.end - ring.start;
+                let zone = ring.start + (at.zone - ring.start + zones - 1) % zones;
                 let offset = reported[zone as usize].written;
                 at = Position { zone, offset };
             }

@@ -510,10 +510,8 @@ impl ZoneTable {
 
     /// Gives back a zone whose reset or finish failed.
     pub fn fail_managing(&mut self, zone: u32) {
-        let state = &mut self.zones[zone as usize];
-        state.is_managed = false;
-        state.standing = Standing::InDoubt;
-        self.wake_waiting();
+        self.end_managing(zone, self.written(zone));
+        self.zones[zone as usize].standing = Standing::InDoubt;
     }
 
     /// Gives back a zone that the device was asked about, which `reported` it, or did not: what

@@ -112,6 +112,8 @@ fn what_a_zone_holds_after_a_failure_is_asked_of_the_device() {
     // A device that does not say is taken at its word, until the next failure.
     table.begin_clearing(0, 1);
     table.fail_managing(0);
+    // It is full, so it keeps nobody from another zone.
+    assert!(table.open_zones().is_empty());
     assert_eq!(table.admit(0, 1, true, None), Admission::InDoubt);
     table.begin_managing(0, 1);
     table.end_look(0, None);
