@@ -374,6 +374,35 @@ fn a_job_goes_on_from_where_the_zone_stands() {
     let said = stderr(&scratch.fio(&[&args[..], &more].concat()));
     let left_alone = "job a: 2 of 4 zones are read only or offline, and were left alone";
     assert!(said.contains(left_alone), "{said}");
+    // A full zone whose reset failed takes no place from others.
+    let reset = "[[fault]]\non = \"reset\"\ncount = 1\neffect = \"fail\"\n";
+    scratch.write("reset.toml", reset);
+    let again = [
+        "--name=a",
+        "--rw=write",
+        "--bs=64k",
+        "--size=1z",
+        "--time_based",
+    ];
+    let until = [
+        "--runtime=2",
+        "--max_open_zones=1",
+        "--name=b",
+        "--rw=write",
+        "--bs=64k",
+    ];
+    let beside = [
+        "--size=1z",
+        "--offset=2z",
+        "--startdelay=3",
+        "--device=small-zones",
+    ];
+    let faults = ["--faults=reset.toml"];
+    let said = stderr(&scratch.fio(&[&again[..], &until, &beside, &faults].concat()));
+    assert!(
+        said.contains("job a: 1 operations failed") && !said.contains("job b"),
+        "{said}"
+    );
     // Of one that is left no zone at all, the job ends.
     let offline = offline.replace("1..=2", "0..=3");
     let (failed, _) = failed_of(&offline, &[&["--rw=write"][..], &while_it].concat());
