@@ -350,7 +350,8 @@ impl Verifying {
     fn next_to_clear(&mut self) -> Option<Step> {
         let zone_size_lbas = self.zoned?.zone_size_lbas;
         let mut table = self.table.borrow_mut();
-        let needs = |zone: &u32| table.written(*zone) > 0 && table.is_quiet(*zone);
+        let needs =
+            |zone: &u32| table.written(*zone) > 0 && table.is_quiet(*zone) && !table.is_dead(*zone);
         let zone = self.to_clear.find(needs)?;
         table.begin_managing(zone, self.id);
         drop(table);

@@ -76,6 +76,11 @@ impl WorkloadJob {
         now >= self.deadline || self.shared.stop.is_stopped() || self.is_interrupted()
     }
 
+    /// Whether a command has failed after which the job does not go on.
+    fn has_failed(&self) -> bool {
+        self.verify.as_ref().is_some_and(|verify| verify.has_failed)
+    }
+
     /// The job has come to its end. If it only read, what it should have found is counted;
     /// not if somebody or the time ended it before.
     #[cold]
@@ -100,7 +105,7 @@ impl WorkloadJob {
     ) -> Option<Nanos> {
         loop {
             let now = queue.now();
-            let is_over = self.is_told_to_end(now) || self.result.first_error.is_some();
+            let is_over = self.is_told_to_end(now) || self.has_failed();
             let is_idle = self.in_flight() == 0;
             let verify = self.verify.as_mut()?;
             if is_over {
@@ -198,7 +203,7 @@ impl WorkloadJob {
         queue: &mut dyn QueuePair,
     ) -> Option<NextWake> {
         let now = queue.now();
-        let is_cut_short = self.is_told_to_end(now) || self.result.first_error.is_some();
+        let is_cut_short = self.is_told_to_end(now) || self.has_failed();
         let verify = self.verify.as_mut()?;
         let reads_back = verify.writes && verify.how.reads_back;
         let may_go_on = reads_back && !is_cut_short;
