@@ -1,13 +1,14 @@
 //! The terminal: width, colour, progress, and what to say when all else fails.
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use zonelab_lab::table::Style;
+use zonelab_lab::table::{Mark, Style};
 
 use crate::exit::{Exit, Failure};
 
@@ -18,7 +19,7 @@ pub(crate) fn style() -> Style {
     let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     Style {
         width: if is_terminal { columns } else { None },
-        colour: is_terminal && !no_colour,
+        colour: (is_terminal && !no_colour).then(mark),
     }
 }
 
@@ -217,39 +218,24 @@ pub(crate) fn interruptible(what: &'static str) -> Result<Arc<AtomicBool>, Failu
 }
 
 /// Text for a terminal: what files of others have in it (names, keys, messages) must not
-/// move the cursor, hide anything, change the title or answer for the user. Line ends, tabs and
-/// the colours of tables stay; other control characters become U+FFFD.
+/// move the cursor, hide anything, change the title or answer for the user. Line ends and tabs
+/// stay, and the colours of tables, which have the mark of this process; other control
+/// characters become U+FFFD.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    shown(text, &COLOURS)
-}
-
-/// The colours of tables, as their cells begin and end.
-const COLOURS: [&str; 5] = [
-    "\u{1b}[0m",
-    "\u{1b}[2m",
-    "\u{1b}[31m",
-    "\u{1b}[32m",
-    "\u{1b}[33m",
-];
-
-/// The same, with `colours` only.
-fn shown<'a>(text: &'a str, colours: &[&str]) -> Cow<'a, str> {
     let is_harmful = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let colour = colours.iter().find(|colour| rest.starts_with(**colour));
-        let length = colour.map_or(c.len_utf8(), |colour| colour.len());
-        match length == c.len_utf8() && is_harmful(c) {
-            true => out.push(char::REPLACEMENT_CHARACTER),
-            false => out.push_str(&rest[..length]),
-        }
-        rest = &rest[length..];
-    }
-    Cow::Owned(out)
+    let replaced = |part: &str| part.replace(is_harmful, "\u{fffd}");
+    let of_table = format!("\u{1b}[{}", mark());
+    let parts: Vec<String> = text.split(&of_table).map(replaced).collect();
+    Cow::Owned(parts.join("\u{1b}["))
+}
+
+/// What the colours of tables have in this process, and no file of anybody.
+fn mark() -> Mark {
+    static MARK: OnceLock<Mark> = OnceLock::new();
+    *MARK.get_or_init(|| Mark(RandomState::new().build_hasher().finish()))
 }
 
 /// Writes to standard output.
@@ -270,7 +256,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes a line to standard error, if that can be written to.
 pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
-    let mut line = shown(&words.to_string(), &[]).into_owned();
+    let mut line = plain(&words.to_string()).into_owned();
     line.push('\n');
     // Who closed it, or filled its disk, has the exit code.
     drop(std::io::stderr().lock().write_all(line.as_bytes()));
@@ -304,13 +290,13 @@ pub(crate) fn explain_panics() {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain, shown};
+    use super::{mark, plain};
 
     #[test]
     fn control_characters_of_others_reach_no_terminal() {
         for (text, expected) in [
             ("a name, ä, 漢\n\tand more\n", "a name, ä, 漢\n\tand more\n"),
-            ("\u{1b}[31mred\u{1b}[0m", "\u{1b}[31mred\u{1b}[0m"),
+            ("\u{1b}[31mred\u{1b}[0m", "\u{fffd}[31mred\u{fffd}[0m"),
             ("\u{1b}[8mhidden", "\u{fffd}[8mhidden"),
             ("\u{1b}[1;31mred", "\u{fffd}[1;31mred"),
             ("\u{1b}[2J", "\u{fffd}[2J"),
@@ -323,7 +309,7 @@ mod tests {
         ] {
             assert_eq!(plain(text), expected, "{text:?}");
         }
-        // Messages have no colours at all.
-        assert_eq!(shown("\u{1b}[31mred", &[]), "\u{fffd}[31mred");
+        let of_table = format!("\u{1b}[{0}31mFAIL\u{1b}[{0}0m, \u{1b}[2mno", mark());
+        assert_eq!(plain(&of_table), "\u{1b}[31mFAIL\u{1b}[0m, \u{fffd}[2mno");
     }
 }

@@ -327,7 +327,7 @@ fn finish(
     if let Some(to) = to {
         let plain = zonelab_lab::table::Style {
             width: None,
-            colour: false,
+            colour: None,
         };
         let text = kv::to_text(report, &plain);
         let host = host.map(HostState::to_json);

@@ -20,8 +20,20 @@ use unicode_width::UnicodeWidthStr as _;
 pub struct Style {
     /// Greatest width of a line in characters; none for as wide as needed.
     pub width: Option<usize>,
-    /// Whether to colour verdicts with ANSI escape sequences.
-    pub colour: bool,
+    /// Whether to colour verdicts, and with which mark.
+    pub colour: Option<Mark>,
+}
+
+/// A number that nobody can guess who wrote a file, in each colour of a table: an ANSI escape
+/// sequence is `ESC [`, this mark, and the rest. Who writes the text to a terminal takes out
+/// the mark, and knows that every other escape sequence is not of a table.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Mark(pub u64);
+
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}:", self.0)
+    }
 }
 
 /// On which side the text of a column stands.
@@ -106,9 +118,10 @@ impl Cell {
         if align == Align::Right {
             line.push_str(&gap);
         }
-        match self.colour {
-            Some(colour) if style.colour && !text.is_empty() => {
-                line.push_str(&format!("\u{1b}[{}m{text}\u{1b}[0m", colour.code()));
+        match self.colour.zip(style.colour) {
+            Some((colour, mark)) if !text.is_empty() => {
+                let code = colour.code();
+                line.push_str(&format!("\u{1b}[{mark}{code}m{text}\u{1b}[{mark}0m"));
             }
             _ => line.push_str(&text),
         }

@@ -6,7 +6,7 @@ use super::*;
 
 const PLAIN: Style = Style {
     width: None,
-    colour: false,
+    colour: None,
 };
 
 #[test]
@@ -55,7 +55,7 @@ proptest! {
         for (a, b) in cells {
             table.push([a.into(), b.into()]);
         }
-        let text = table.to_text(&Style { width: Some(width), colour: false });
+        let text = table.to_text(&Style { width: Some(width), colour: None });
         for line in text.lines() {
             prop_assert!(line.width() <= width, "{line:?}");
             prop_assert!(!line.ends_with(' '));
@@ -85,11 +85,11 @@ fn wide_and_coloured_cells_stand_under_their_headings() {
     table.push([red, "1".into(), "a long text".into()]);
     let style = Style {
         width: Some(17),
-        colour: true,
+        colour: Some(Mark(7)),
     };
     assert_eq!(
         table.to_text(&style),
-        "\u{1b}[2mname\u{1b}[0m  \u{1b}[2mx\u{1b}[0m  \u{1b}[2mof\u{1b}[0m\n\
-         \u{1b}[31m区域\u{1b}[0m  1  a long …\n",
+        "\u{1b}[0000000000000007:2mname\u{1b}[0000000000000007:0m  \u{1b}[0000000000000007:2mx\u{1b}[0000000000000007:0m  \u{1b}[0000000000000007:2mof\u{1b}[0000000000000007:0m\n\
+         \u{1b}[0000000000000007:31m区域\u{1b}[0000000000000007:0m  1  a long …\n",
     );
 }

@@ -17,8 +17,8 @@ pub use markdown::markdown;
 pub use overview::overview;
 pub use page::{lines as summary_lines, page};
 pub use zonelab_figures::table::{
-    Align, Cell, Colour, Column, Style, Table, measured, microseconds, number, paragraph, percent,
-    value,
+    Align, Cell, Colour, Column, Mark, Style, Table, measured, microseconds, number, paragraph,
+    percent, value,
 };
 
 use crate::rows::{Row, Stats, Summary, UNIT_CHANGE, UNIT_ERROR, UNIT_M, Verdict, X};

@@ -5,7 +5,7 @@ use crate::rows::{Bound, Kind, Misfits, Scope, UNIT_M};
 
 const PLAIN: Style = Style {
     width: None,
-    colour: false,
+    colour: None,
 };
 
 fn rows() -> Vec<Row> {
@@ -132,7 +132,7 @@ fn an_overview_in_full() {
 fn an_overview_fits_a_small_terminal() {
     let style = Style {
         width: Some(80),
-        colour: false,
+        colour: None,
     };
     let rows = of_papers();
     let text = overview(&rows, &summary(&rows), &style);
@@ -157,7 +157,7 @@ fn of_drive((metric, ours): (&str, f64)) -> Row {
 fn a_narrow_terminal_cuts_texts_but_no_numbers() {
     let style = Style {
         width: Some(72),
-        colour: false,
+        colour: None,
     };
     let mut rows = rows();
     rows.push(of_drive(("kiops", 140.0)));
@@ -174,7 +174,7 @@ fn of_a_long_statement_the_sentence_is_cut() {
     for width in [80, 100, 120] {
         let style = Style {
             width: Some(width),
-            colour: false,
+            colour: None,
         };
         let text = both(&statements(), &style);
         let of_c8 = |line: &&str| line.starts_with("C8") && line.ends_with("MISSED");
@@ -193,7 +193,7 @@ fn of_a_long_statement_the_sentence_is_cut() {
 fn an_absurdly_narrow_terminal_still_shows_the_numbers() {
     let style = Style {
         width: Some(3),
-        colour: false,
+        colour: None,
     };
     let text = both(&rows(), &style);
     assert!(text.contains("50.29") && text.contains("-33.5 %"), "{text}");
@@ -203,11 +203,14 @@ fn an_absurdly_narrow_terminal_still_shows_the_numbers() {
 fn colour_changes_nothing_but_escapes() {
     let style = Style {
         width: None,
-        colour: true,
+        colour: Some(Mark(7)),
     };
     let coloured = both(&rows(), &style);
     for word in ["31mFAIL", "33mMISFIT", "33mMISSED", "32mok"] {
-        assert!(coloured.contains(&format!("\u{1b}[{word}")), "{word}");
+        assert!(
+            coloured.contains(&format!("\u{1b}[{}{word}", Mark(7))),
+            "{word}"
+        );
     }
     let mut stripped = String::new();
     for (n, part) in coloured.split('\u{1b}').enumerate() {

@@ -275,7 +275,7 @@ fn the_drive_of_the_study_has_all_of_its_observations() {
 
 const PLAIN: Style = Style {
     width: None,
-    colour: false,
+    colour: None,
 };
 
 #[test]

@@ -441,7 +441,7 @@ fn the_front_is_what_nothing_beats_over_the_means_of_repeats() {
             false,
             &Style {
                 width: None,
-                colour: false,
+                colour: None,
             },
         )
         .unwrap();
