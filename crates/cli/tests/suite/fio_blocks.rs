@@ -433,3 +433,27 @@ fn a_job_goes_on_from_where_the_zone_stands() {
     let (failed, _) = failed_of(&offline, &[&["--rw=write"][..], &while_it].concat());
     assert_eq!(failed, 4);
 }
+
+/// A zone that is reset has written nothing: it counts under `trim`, within the job's rate.
+#[test]
+fn resets_in_the_place_of_writes_are_no_bytes_written() {
+    let scratch = Scratch::new("fio-reset");
+    let job = [
+        "--name=a",
+        "--rw=write",
+        "--bs=64k",
+        "--size=4z",
+        "--reset=1",
+    ];
+    let more = [
+        "--device=small-zones",
+        "--rate_iops=100",
+        "--output-format=json",
+    ];
+    let output = scratch.fio(&[&job[..], &more].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let job = &json["jobs"][0];
+    assert_eq!(job["write"]["io_bytes"], 0, "{job}");
+    assert_eq!(job["trim"]["total_ios"], 4, "{job}");
+    assert!(job["trim"]["runtime"].as_u64() > Some(29), "{job}");
+}

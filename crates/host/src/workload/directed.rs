@@ -129,6 +129,14 @@ impl DirectedWork {
         self.flows[direction as usize].as_ref()
     }
 
+    /// What limits operations that count as `direction`: resets in the place of writes count as
+    /// trims.
+    pub(super) fn limits(&self, direction: Direction) -> Option<&Flow> {
+        let resets = direction == Direction::Trim && self.style == WriteStyle::Reset;
+        let writes = || self.flow(Direction::Write).filter(|_| resets);
+        self.flow(direction).or_else(writes)
+    }
+
     /// Whether what is written has been trimmed before.
     #[must_use]
     pub const fn trims_first(&self) -> bool {
@@ -150,7 +158,7 @@ impl DirectedWork {
             WriteStyle::Finish | WriteStyle::SoftFinish(_) => {
                 Some((OpKind::Finish, Direction::Write))
             }
-            WriteStyle::Reset => Some((OpKind::Reset, Direction::Write)),
+            WriteStyle::Reset => Some((OpKind::Reset, Direction::Trim)),
         }
     }
 }

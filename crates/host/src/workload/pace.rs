@@ -43,7 +43,7 @@ impl Rates {
             Arrival::Poisson => Pace::at_random(Gap::At(limit)),
         });
         let directions = Direction::ALL.map(|direction| match &spec.work {
-            Work::Directed(work) => Pace::of(work.flow(direction)?, counting, lba_bytes),
+            Work::Directed(work) => Pace::of(work.limits(direction)?, counting, lba_bytes),
             _ => None,
         });
         Self {

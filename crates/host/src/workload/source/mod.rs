@@ -219,12 +219,10 @@ impl Source {
                     None => Self::directed(work.as_ref().clone(), zoned, table, id),
                     Some((kind, direction)) => {
                         let soft = match work.style {
-                            WriteStyle::SoftFinish(how) if direction == Direction::Write => {
-                                Some(how)
-                            }
+                            WriteStyle::SoftFinish(how) if kind == OpKind::Finish => Some(how),
                             _ => None,
                         };
-                        let turns = SharedTurns::new(work, direction, zoned, table, id);
+                        let turns = SharedTurns::new(work, zoned, table, id);
                         let turns = Turns::Shared(Box::new(turns));
                         let manage = Manage::new(spec, turns, (kind, direction), zoned, lba_bytes);
                         Self::Manage(Box::new(manage.softly(soft, spec.sleep_slack)))

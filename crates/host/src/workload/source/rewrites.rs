@@ -37,7 +37,7 @@ pub(crate) struct Rewrites {
 
 impl Rewrites {
     pub(super) fn new(work: DirectedWork, zoned: ZonedInfo, table: SharedZones, id: JobId) -> Self {
-        let turns = SharedTurns::new(&work, Direction::Trim, zoned, table.clone(), id);
+        let turns = SharedTurns::new(&work, zoned, table.clone(), id);
         Self {
             wishes: Wishes::of_work(&work),
             work,
@@ -79,7 +79,7 @@ impl Rewrites {
         let mut next = self.turns.next(rng);
         if matches!(next, Next::Exhausted) && self.work.repeats && self.has_done_any {
             let (table, zoned) = (self.table.clone(), self.zoned);
-            self.turns = SharedTurns::new(&self.work, Direction::Trim, zoned, table, self.id);
+            self.turns = SharedTurns::new(&self.work, zoned, table, self.id);
             self.has_done_any = false;
             next = self.turns.next(rng);
         }

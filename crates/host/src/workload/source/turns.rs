@@ -159,12 +159,11 @@ pub(super) struct SharedTurns {
 impl SharedTurns {
     pub(super) fn new(
         work: &DirectedWork,
-        direction: Direction,
         zoned: ZonedInfo,
         table: SharedZones,
         id: JobId,
     ) -> Self {
-        let trims = direction == Direction::Trim;
+        let trims = work.flow(Direction::Trim).is_some();
         let positions = match work.pattern {
             Pattern::Sequential => None,
             // Zones are drawn, not blocks: all alike.
