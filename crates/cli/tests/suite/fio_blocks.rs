@@ -457,3 +457,65 @@ fn resets_in_the_place_of_writes_are_no_bytes_written() {
     assert_eq!(job["trim"]["total_ios"], 4, "{job}");
     assert!(job["trim"]["runtime"].as_u64() > Some(29), "{job}");
 }
+
+/// Reads of a quiet drive are all alike: their job ends with the first interval after those that
+/// are looked at.
+#[test]
+fn a_job_ends_when_it_is_steady() {
+    let scratch = Scratch::new("fio-steady");
+    let of = |criterion: &str, more: &[&str]| {
+        let steady = format!("--steadystate={criterion}");
+        let job = [
+            "--device=small-zones",
+            "--full-zones=all",
+            "--name=a",
+            "--rw=randread",
+            "--bs=4k",
+            "--iodepth=4",
+            "--runtime=2",
+            "--time_based",
+            &steady,
+            "--ss_dur=100ms",
+            "--ss_ramp=50ms",
+            "--ss_interval=10ms",
+        ];
+        scratch.fio(&[&job[..], more].concat())
+    };
+    let json = |output: std::process::Output| -> Value {
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        json["jobs"][0].clone()
+    };
+    for criterion in ["iops:5%", "bw_slope:1%", "lat:5%", "iops_slope:10"] {
+        let job = json(of(criterion, &["--output-format=json"]));
+        assert_eq!(job["steadystate"]["attained"], 1, "{criterion}: {job}");
+        assert_eq!(job["job_runtime"], 150, "{criterion}: {job}");
+        let (all, mean) = (
+            &job["read"]["iops"],
+            &job["steadystate"]["data"]["iops_mean"],
+        );
+        let ratio = all.as_f64().unwrap() / mean.as_f64().unwrap();
+        assert!((0.98..1.02).contains(&ratio), "{criterion}: {ratio}");
+    }
+    let job = json(of("iops:0%", &["--output-format=json"]));
+    assert_eq!(job["steadystate"]["attained"], 0, "{job}");
+    assert_eq!(job["job_runtime"], 2000, "{job}");
+    let text = String::from_utf8(of("iops:5%", &[]).stdout).unwrap();
+    assert!(
+        text.contains("  steadystate  : attained=yes, bw="),
+        "{text}"
+    );
+    for (more, expected) in [
+        (
+            "--ss_dur=15ms",
+            "its intervals do not fit into its duration",
+        ),
+        ("--ss_dur=0", "nothing says for how long"),
+        ("--steadystate=iop:1%", "iops_slope"),
+        ("--steadystate=iops", "no number in range"),
+    ] {
+        let output = of("iops:1%", &[more]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(expected), "{more}: {error}");
+        assert!(!output.status.success(), "{more}");
+    }
+}

@@ -15,6 +15,7 @@ use zonelab_lab::rows::significant;
 
 use super::report::{Entry, LATENESS, Report, Samples};
 use super::run::DriveWork;
+use super::steady;
 
 /// Version of what is under `zonelab`.
 const SCHEMA: u32 = 1;
@@ -152,6 +153,8 @@ struct Job<'a> {
     latency_target: u64,
     latency_percentile: f64,
     latency_window: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steadystate: Option<Value>,
     zonelab: JobExtra<'a>,
 }
 
@@ -413,6 +416,7 @@ fn job<'a>(report: &'a Report<'_>, entry: &'a Entry<'_>, with_bins: bool) -> Job
         latency_target: target.map_or(0, |target| target.latency.0 / 1_000),
         latency_percentile: target.map_or(100.0, |target| target.percent),
         latency_window: target.map_or(0, |target| target.window.0 / 1_000),
+        steadystate: entry.steadiness.as_deref().map(steady::to_json),
         zonelab: JobExtra {
             threads: entry.threads,
             failed_ios: entry.errors,

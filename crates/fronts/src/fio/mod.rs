@@ -19,6 +19,7 @@ mod logs;
 mod normal;
 mod report;
 mod run;
+mod steady;
 mod terse;
 mod zones;
 

@@ -11,6 +11,7 @@ use zonelab_lab::table::number;
 use super::json::{bucket_shares, bucket_shares_ms, depth_shares};
 use super::report::{Entry, LATENESS, Report, Samples};
 use super::run::DriveWork;
+use super::steady;
 
 /// Prints a report as text.
 #[must_use]
@@ -100,6 +101,19 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
             text,
             "     latency   : target={}, window={}, percentile={:.2}%, depth={depth}",
             target.latency.0, target.window.0, target.percent
+        );
+    }
+    if let Some(of) = &entry.steadiness {
+        let _ = writeln!(
+            text,
+            "  steadystate  : attained={}, bw={} ({}), iops={}, {}={:.3}{}",
+            if of.is_attained { "yes" } else { "no" },
+            binary(of.mean(|of| of.bytes_per_second), "/s"),
+            decimal(of.mean(|of| of.bytes_per_second), "/s"),
+            count(of.mean(|of| of.iops)),
+            steady::name(&of.goal, " slope", " mean dev"),
+            of.criterion,
+            if of.goal.is_percent { "%" } else { "" },
         );
     }
     if let Some(late) = entry.too_late {

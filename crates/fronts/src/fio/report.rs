@@ -8,6 +8,7 @@ use zonelab_host::workload::directed::{DirectedWork, Direction};
 use zonelab_host::workload::latency::TooLate;
 use zonelab_host::workload::record::{BUCKETS, DEPTHS, DirectionStats, Spread};
 use zonelab_host::workload::replay::Replayed;
+use zonelab_host::workload::steady::Steadiness;
 use zonelab_host::workload::{FailedCommand, JobSpec, Verified};
 use zonelab_lab::idle::{BUFFERED, LEAST_SHARE, grouped, why};
 use zonelab_ssd::faults::LostCompletions;
@@ -101,6 +102,8 @@ pub struct Entry<'a> {
     pub is_cut_off: bool,
     /// The depth that a search for a latency came to, of the last thread.
     pub depth_found: Option<u32>,
+    /// How steady it became, of the last thread.
+    pub steadiness: Option<Box<Steadiness>>,
     /// What became of blocks that were verified; `None`: none were.
     pub verified: Option<Verified>,
     /// Threads that waited for ever.
@@ -185,6 +188,7 @@ impl<'a> Entry<'a> {
             is_timeless: false,
             is_cut_off: false,
             depth_found: None,
+            steadiness: None,
             verified: None,
             stuck: 0,
         }
@@ -240,6 +244,9 @@ impl<'a> Entry<'a> {
         self.is_timeless |= result.is_timeless;
         self.is_cut_off |= result.is_cut_off;
         self.depth_found = result.depth_found.or(self.depth_found);
+        if let Some(steadiness) = &result.steadiness {
+            self.steadiness = Some(steadiness.clone());
+        }
         if let Some(verified) = &result.verified {
             self.verified.get_or_insert_default().merge(verified);
         }

@@ -17,7 +17,7 @@ use crate::workload::contents::{Contents, Filler};
 use crate::workload::distribution::Distribution;
 use zonelab_config::Problem;
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MICROSECOND: u64 = 1_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
 
@@ -506,6 +506,7 @@ mod tests {
                 "zone_append",
                 "none",
                 "time_us,op,offset_bytes,size_bytes",
+                "iops:1%",
             ];
             let read = values.iter().any(|value| {
                 let setting = Setting {

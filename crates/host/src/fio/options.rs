@@ -101,7 +101,6 @@ const REASONS: &[(&str, &str)] = &[
         "sprandom",
         "a drive is made ready by writing it: a job before, with stonewall",
     ),
-    ("steady", "runs do not end by a steady state"),
     (
         "submit",
         "commands are submitted one by one, and completions taken as they come",

@@ -3,6 +3,7 @@
 use zonelab_device::Nanos;
 
 use super::directed::Direction;
+use super::steady::{Steadiness, SteadyGoal, Watch};
 
 /// Bounds on the latencies of a job, from the decision to issue an operation to its
 /// completion.
@@ -48,6 +49,17 @@ pub(super) enum Verdict {
     Done,
 }
 
+/// What a job does after an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterOperation {
+    /// It goes on.
+    GoOn,
+    /// It ends: it is steady.
+    End,
+    /// It ends with an error: the latency was too long.
+    Fail,
+}
+
 /// The state of a search: fio's, which doubles the depth until it is too much, and
 /// then bisects.
 #[derive(Clone, Debug)]
@@ -75,12 +87,17 @@ pub(super) struct Goals {
     max: [Nanos; 3],
     search: Option<Search>,
     too_late: Option<TooLate>,
+    watch: Option<Watch>,
 }
 
 impl Goals {
-    /// Those of a job that keeps at most `depth` operations in flight; `None`: it
-    /// has none.
-    pub(super) fn new(goals: &LatencyGoals, depth: u32) -> Option<Box<Self>> {
+    /// Those of a job that keeps at most `depth` operations in flight, and that ends when it is
+    /// `steady`; `None`: it has none.
+    pub(super) fn new(
+        goals: &LatencyGoals,
+        steady: Option<SteadyGoal>,
+        depth: u32,
+    ) -> Option<Box<Self>> {
         let search = goals.target.map(|target| Search {
             target,
             most: depth,
@@ -95,12 +112,13 @@ impl Goals {
             drains: false,
             is_last: false,
         });
-        let has_any = search.is_some() || goals.max.iter().any(|max| *max > Nanos::ZERO);
-        has_any.then(|| {
+        let has_max = goals.max.iter().any(|max| *max > Nanos::ZERO);
+        (search.is_some() || has_max || steady.is_some()).then(|| {
             Box::new(Self {
                 max: goals.max,
                 search,
                 too_late: None,
+                watch: steady.map(Watch::new),
             })
         })
     }
@@ -110,6 +128,14 @@ impl Goals {
         if let Some(search) = &mut self.search {
             search.since = now;
         }
+        if let Some(watch) = &mut self.watch {
+            watch.start(now);
+        }
+    }
+
+    /// How steady the job became, if it was to become so.
+    pub(super) fn steadiness(&self) -> Option<Steadiness> {
+        self.watch.as_ref().map(Watch::result)
     }
 
     /// The latency that ended the job, if one did.
@@ -131,8 +157,26 @@ impl Goals {
         search.drains || in_flight >= search.depth
     }
 
-    /// An operation has completed at `now`. Whether it ends the job.
-    pub(super) fn completed(&mut self, direction: Direction, latency: Nanos, now: Nanos) -> bool {
+    /// An operation on so many bytes has completed at `now`: what the job does now.
+    pub(super) fn completed(
+        &mut self,
+        (direction, bytes): (Direction, u64),
+        latency: Nanos,
+        now: Nanos,
+    ) -> AfterOperation {
+        let is_steady = self
+            .watch
+            .as_mut()
+            .is_some_and(|of| of.completed(bytes, latency, now));
+        match self.is_too_late(direction, latency, now) {
+            true => AfterOperation::Fail,
+            false if is_steady => AfterOperation::End,
+            false => AfterOperation::GoOn,
+        }
+    }
+
+    /// Whether the latency of an operation ends the job.
+    fn is_too_late(&mut self, direction: Direction, latency: Nanos, now: Nanos) -> bool {
         let limit = self.max[direction as usize];
         if limit > Nanos::ZERO && latency > limit {
             self.too_late.get_or_insert(TooLate { latency, limit });
@@ -242,7 +286,7 @@ mod tests {
             target: Some(target),
             ..LatencyGoals::default()
         };
-        let mut goals = Goals::new(&goals, most).expect("there is one");
+        let mut goals = Goals::new(&goals, None, most).expect("there is one");
         let mut now = Nanos::ZERO;
         goals.start(now);
         for windows in 1..1_000 {
@@ -251,7 +295,7 @@ mod tests {
                 goals.holds(0);
                 let depth = goals.depth().expect("it searches");
                 let took = Nanos::from_us(depth.into());
-                if goals.completed(Direction::Read, took, now) {
+                if goals.completed((Direction::Read, 4096), took, now) == AfterOperation::Fail {
                     return (depth, windows, goals.too_late());
                 }
             }
@@ -294,10 +338,15 @@ mod tests {
             max: [Nanos::ZERO, Nanos(10), Nanos::ZERO],
             target: None,
         };
-        let mut goals = Goals::new(&goals, 4).expect("there is one");
-        assert!(!goals.completed(Direction::Read, Nanos(11), Nanos(11)));
-        assert!(!goals.completed(Direction::Write, Nanos(10), Nanos(11)));
-        assert!(goals.completed(Direction::Write, Nanos(11), Nanos(11)));
-        assert!(Goals::new(&LatencyGoals::default(), 4).is_none());
+        let mut goals = Goals::new(&goals, None, 4).expect("there is one");
+        for (direction, latency, after) in [
+            (Direction::Read, 11, AfterOperation::GoOn),
+            (Direction::Write, 10, AfterOperation::GoOn),
+            (Direction::Write, 11, AfterOperation::Fail),
+        ] {
+            let found = goals.completed((direction, 4096), Nanos(latency), Nanos(11));
+            assert_eq!(found, after, "{direction:?} {latency}");
+        }
+        assert!(Goals::new(&LatencyGoals::default(), None, 4).is_none());
     }
 }

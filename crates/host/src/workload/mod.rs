@@ -30,6 +30,7 @@ pub mod record;
 pub mod replay;
 pub mod share;
 mod source;
+pub mod steady;
 mod work;
 pub mod zone_table;
 
@@ -42,6 +43,7 @@ use crate::verify::Verify;
 use contents::Contents;
 use latency::LatencyGoals;
 use record::Recording;
+use steady::SteadyGoal;
 
 pub use job::{AT_ONCE, FailedCommand, JobResult, Shared, Verified, WorkloadJob, WrongBlock};
 pub use source::slice_of;
@@ -92,6 +94,8 @@ pub struct JobSpec<W = Work> {
     pub syncs: Syncs,
     /// What latencies it may have.
     pub latency: LatencyGoals,
+    /// It ends when what it does has become steady.
+    pub steady: Option<SteadyGoal>,
     /// Sleeps of its thread last this much longer than asked for
     /// ([`asleep`](crate::softfinish::asleep)): the pauses of a softfinish, and
     /// [`Fill::settle`]. Waiting for a rate is no such sleep: it ends at a time,
@@ -154,6 +158,7 @@ impl<W> JobSpec<W> {
             think: None,
             syncs: Syncs::default(),
             latency: LatencyGoals::default(),
+            steady: None,
             sleep_slack: Nanos::ZERO,
             recording: Recording::default(),
             verify: None,
@@ -181,6 +186,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             think,
             syncs,
             latency,
+            steady,
             sleep_slack,
             recording,
             verify,
@@ -203,6 +209,7 @@ impl From<JobSpec<directed::DirectedWork>> for JobSpec {
             think,
             syncs,
             latency,
+            steady,
             sleep_slack,
             recording,
             verify,

@@ -7,6 +7,7 @@ use super::{PlannedShare, Planner};
 use crate::fio::file::Section;
 use crate::workload::directed::Direction;
 use crate::workload::latency::{LatencyGoals, LatencyTarget};
+use crate::workload::steady::SteadyGoal;
 
 impl Planner<'_> {
     /// The latencies that a job may have.
@@ -43,6 +44,45 @@ impl Planner<'_> {
                 goes_on: options.beside.latency_run,
             }),
         })
+    }
+
+    /// When the job is steady enough to end.
+    ///
+    /// # Errors
+    /// Nothing says over which time, that is no multiple of the interval, or threads are to be
+    /// steady together.
+    pub(super) fn steady_goal(section: &Section) -> Result<Option<SteadyGoal>, Problem> {
+        let options = &section.options;
+        let steady = &options.beside.steady;
+        let Some((metric, is_slope)) = steady.metric else {
+            return Ok(None);
+        };
+        let refuse = |what: &str, valid: &str| {
+            let origin = options.place(&["steadystate", "ss"], &section.origin);
+            Err(origin.problem("steadystate", what.to_owned(), valid))
+        };
+        if steady.duration == 0 {
+            return refuse("nothing says for how long", "add for example ss_dur=30s");
+        }
+        let intervals = steady.duration / steady.interval.max(1);
+        let is_multiple = steady.interval > 0 && steady.duration.is_multiple_of(steady.interval);
+        if !is_multiple || !(2..=1 << 20).contains(&intervals) {
+            let valid = "ss_dur is at least twice ss_interval (1s), and a multiple of it";
+            return refuse("its intervals do not fit into its duration", valid);
+        }
+        if options.group_reporting && options.numjobs > 1 {
+            let valid = "without group_reporting each thread ends when it is steady by itself";
+            return refuse("threads do not become steady as a group", valid);
+        }
+        Ok(Some(SteadyGoal {
+            metric,
+            is_slope,
+            limit: steady.limit,
+            is_percent: steady.is_percent,
+            duration: Nanos(steady.duration),
+            ramp: Nanos(steady.ramp),
+            interval: Nanos(steady.interval),
+        }))
     }
 
     /// Whose share of what is done together a job has, if it has one.

@@ -490,6 +490,7 @@ impl<'a> Planner<'a> {
             start: Nanos(low + spread).saturating_add(out_of_step),
             tolerates: options.tolerates,
             latency: Self::latency_goals(section)?,
+            steady: Self::steady_goal(section)?,
             ramp: Nanos(options.ramp_time),
             stop,
             ending: Ending::AtLastCompletion,

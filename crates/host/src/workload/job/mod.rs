@@ -15,7 +15,7 @@ use zonelab_device::{Completion, DeviceInfo, Found, Lba, Nanos, QueuePair, Tag};
 use zonelab_nvme::Status;
 
 use super::contents::Buffers;
-use super::latency::Goals;
+use super::latency::{AfterOperation, Goals};
 use super::pace::Rates;
 use super::placement::Placing;
 use super::record::Done;
@@ -124,7 +124,7 @@ impl WorkloadJob {
         };
         let zone_size_lbas = namespace.zoned.map_or(0, |zoned| zoned.zone_size_lbas);
         let rates = Rates::new(&spec, lba_bytes);
-        let goals = Goals::new(&spec.latency, depth);
+        let goals = Goals::new(&spec.latency, spec.steady, depth);
         let placing = match &spec.work {
             Work::Directed(work) => Placing::of(&work.placements, &rng),
             _ => None,
@@ -200,6 +200,7 @@ impl WorkloadJob {
         JobResult {
             too_late: goals.and_then(|goals| goals.too_late()),
             depth_found: goals.and_then(|goals| goals.depth()),
+            steadiness: goals.and_then(|goals| goals.steadiness()).map(Box::new),
             verified: self.verify.map(|verify| Box::new(verify.into_result())),
             cleared_zones: by_the_way.cleared,
             ended_zones: by_the_way.ended,
@@ -330,10 +331,13 @@ impl WorkloadJob {
             depth: op.depth,
             is_first: sent.role == Role::FirstOfZone,
         });
-        if let Some(goals) = &mut self.goals
-            && goals.completed(sent.direction, at - op.decided, at)
-        {
-            self.is_too_late();
+        if let Some(goals) = &mut self.goals {
+            let what = (sent.direction, sent.lbas * self.lba_bytes);
+            match goals.completed(what, at - op.decided, at) {
+                AfterOperation::GoOn => {}
+                AfterOperation::End => self.stopping = true,
+                AfterOperation::Fail => self.is_too_late(),
+            }
         }
         if let Some(confidence) = &mut self.confidence
             && at >= self.result.measured_from

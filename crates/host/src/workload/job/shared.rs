@@ -14,6 +14,7 @@ use crate::workload::latency::TooLate;
 use crate::workload::record::Recorder;
 use crate::workload::replay::Replayed;
 use crate::workload::share::Share;
+use crate::workload::steady::Steadiness;
 use crate::workload::zone_table::{JobId, SharedZones};
 
 /// Operations that a job without a bound on their number or bytes may begin at one
@@ -101,6 +102,8 @@ pub struct JobResult {
     pub is_cut_off: bool,
     /// The depth that a search for a latency came to.
     pub depth_found: Option<u32>,
+    /// How steady it became, if that was to end it.
+    pub steadiness: Option<Box<Steadiness>>,
     /// What became of blocks that were verified, if any were.
     pub verified: Option<Box<Verified>>,
 }
@@ -128,6 +131,7 @@ impl JobResult {
             is_timeless: false,
             is_cut_off: false,
             depth_found: None,
+            steadiness: None,
             verified: None,
         }
     }
