@@ -19,6 +19,8 @@ use core::num::NonZeroU64;
 
 use zonelab_device::Nanos;
 
+use crate::rng::Rng;
+
 /// Nanoseconds in a second.
 const SECOND: NonZeroU64 = NonZeroU64::new(1_000_000_000).expect("not zero");
 
@@ -99,6 +101,16 @@ pub fn out_of_step(number: u32, period: Nanos) -> Nanos {
     let share = u128::from(number.wrapping_mul(GOLDEN));
     // Fits: less than the period.
     Nanos(((u128::from(period.0) * share) >> 32) as u64)
+}
+
+/// How much later than others another job with a rate begins, whose operations come every
+/// `period`: a time within the period that `seed` draws for `job`.
+///
+/// Two jobs that begin together meet in every period that both divide, or never: what their
+/// latencies come to then depends on the rates, and repeats say nothing of it.
+#[must_use]
+pub fn phase(seed: u64, job: u32, period: Nanos) -> Nanos {
+    Nanos(Rng::new(seed, u64::from(job) | 1 << 41).below(period.0.max(1)))
 }
 
 /// When an operation counts against the limit.

@@ -1,7 +1,7 @@
 //! What latencies leave out: operations that would have been issued while others stalled, and
 //! operations that were due and never issued.
 
-use zonelab_figures::table::time;
+use zonelab_figures::table::{number, time};
 use zonelab_host::workload::Stop;
 
 use crate::experiment::{Experiment, JobTemplate, WorkTemplate};
@@ -12,24 +12,55 @@ use crate::run::{JobMeasured, PointResult};
 /// The least share of a job's time in stalls, or behind its arrivals, that is worth a sentence.
 const LEAST_SHARE: f64 = 0.05;
 
+/// The least difference between both forms of throughput that is worth a sentence.
+const LEAST_DIFFERENCE: f64 = 0.1;
+
 /// What is to be said of the latencies of the jobs of a point.
 pub(crate) fn of_point(experiment: &Experiment, result: &PointResult) -> Vec<Notice> {
-    let of_job = |job: &JobMeasured| {
-        let template = experiment.job_of_result(&job.name);
-        let said = [
-            stalls(job),
-            never_issued(job),
-            template.and_then(|of| late(job, of)),
-            template.and_then(|of| exhausted(job, of)),
-        ];
+    let notices = |job: &JobMeasured| {
         let notice = |(about, size, text): Said| Notice::of((result, job), about, (size, text));
-        said.into_iter().flatten().map(notice).collect::<Vec<_>>()
+        of_job(experiment, job)
+            .into_iter()
+            .map(notice)
+            .collect::<Vec<_>>()
     };
-    result.jobs.iter().flat_map(of_job).collect()
+    result.jobs.iter().flat_map(notices).collect()
+}
+
+/// What is to be said of the latencies of one job.
+#[must_use]
+pub fn of_job(experiment: &Experiment, job: &JobMeasured) -> Vec<Said> {
+    let template = experiment.job_of_result(&job.name);
+    let said = [
+        stalls(job),
+        (experiment.source.is_empty())
+            .then(|| sampled(job))
+            .flatten(),
+        never_issued(job),
+        template.and_then(|of| late(job, of)),
+        template.and_then(|of| exhausted(job, of)),
+    ];
+    said.into_iter().flatten().collect()
 }
 
 /// What it is about, its size, and the words.
-type Said = (&'static str, f64, String);
+pub type Said = (&'static str, f64, String);
+
+/// A job whose samples say something else than its count.
+fn sampled(job: &JobMeasured) -> Option<Said> {
+    let (sampled, counted) = (
+        job.metrics.get("kiops")?,
+        job.metrics.get("kiops_by_count")?,
+    );
+    let off = (sampled / counted - 1.0).abs();
+    let text = format!(
+        "kiops {} is the mean of those samples that saw an operation, summed over threads; by \
+         count it is {} (kiops_by_count)",
+        number(sampled),
+        number(counted)
+    );
+    (off > LEAST_DIFFERENCE).then_some(("samples", off, text))
+}
 
 /// A job that issues nothing while it waits, and waited long.
 fn stalls(job: &JobMeasured) -> Option<Said> {

@@ -91,20 +91,8 @@ fn of_job(
     let unmeasured = |what: &str| vec![Said::unmeasured(result, job, what.to_owned())];
     let metric = |name: &str| job.metrics.get(name);
     if let WorkTemplate::Kv(_) = template.work {
-        let is_none = |name: &str| metric(name).is_some_and(|value| value <= 0.0);
-        let unwritten = match (is_none("flush_mib"), is_none("compaction_mib")) {
-            (true, true) => "flushes and compacts nothing",
-            (true, false) => "flushes nothing",
-            (false, true) => "compacts nothing",
-            (false, false) => "",
-        };
-        let unread = is_none("file_get_share").then(|| unmeasured(OF_STORES));
-        let unwritten = (!unwritten.is_empty()).then(|| {
-            unmeasured(&format!(
-                "{unwritten}: memtables or tables of level 0 hold what is put ({MORE})"
-            ))
-        });
-        return unread.into_iter().chain(unwritten).flatten().collect();
+        let said = of_store(metric);
+        return said.iter().flat_map(|what| unmeasured(what)).collect();
     }
     // Of one that a fault ended, that is said.
     let has_failed = result.failures.iter().any(|of| of.job == job.name);
@@ -127,6 +115,21 @@ fn of_job(
         Some(Said::measured(result, job, share, what))
     });
     said.collect()
+}
+
+/// What a key-value workload did not do, by its metrics.
+pub fn of_store(metric: impl Fn(&str) -> Option<f64>) -> Vec<String> {
+    let is_none = |name: &str| metric(name).is_some_and(|value| value <= 0.0);
+    let unwritten = match (is_none("flush_mib"), is_none("compaction_mib")) {
+        (true, true) => "flushes and compacts nothing",
+        (true, false) => "flushes nothing",
+        (false, true) => "compacts nothing",
+        (false, false) => "",
+    };
+    let unread = is_none("file_get_share").then(|| OF_STORES.to_owned());
+    let unwritten = (!unwritten.is_empty())
+        .then(|| format!("{unwritten}: memtables or tables of level 0 hold what is put ({MORE})"));
+    unread.into_iter().chain(unwritten).collect()
 }
 
 /// What the jobs of points will do that is nothing, as sentences, as far as the file says it.

@@ -35,7 +35,7 @@
 //! For `wasm32-unknown-unknown` there is all that experiments in virtual time need. What needs
 //! threads, devices or large libraries is left out: `bundle` and jobs over PCIe.
 
-mod arrivals;
+pub mod arrivals;
 #[cfg(not(target_family = "wasm"))]
 pub mod bundle;
 pub mod catalogue;

@@ -467,7 +467,7 @@ impl Point {
     fn fits(&self, shape: &Shape) -> Result<(), RunError> {
         for phase in &self.series.phases {
             let templates = self.templates(phase);
-            specs(&templates, shape).map_err(|what| self.unfit(what))?;
+            specs(&templates, shape, 0).map_err(|what| self.unfit(what))?;
             stores(&templates, shape).map_err(|what| self.unfit(what))?;
         }
         Ok(())
@@ -656,7 +656,7 @@ fn run_reached<R: Reached>(
     let (mut at, mut simulated) = (began, Nanos::ZERO);
     for phase in &series.phases {
         let templates = point.templates(phase);
-        let specs = specs(&templates, &shape).map_err(unfit)?;
+        let specs = specs(&templates, &shape, options.seed).map_err(unfit)?;
         let stores = stores(&templates, &shape).map_err(unfit)?;
         if limits.activity > 0 {
             let names = specs.iter().map(|thread| thread.spec.name.as_str());

@@ -229,6 +229,8 @@ pub struct JobStats {
     interval: Nanos,
     from: Nanos,
     until: Option<Nanos>,
+    /// Time in which it only made ready what it measures.
+    prepared: Nanos,
     /// By [`OpKind`]; a distribution is large, and most jobs do one thing.
     kinds: [Option<Box<OpStats>>; OpKind::ALL.len()],
 }
@@ -241,6 +243,7 @@ impl JobStats {
             interval,
             from: Nanos::ZERO,
             until: None,
+            prepared: Nanos::ZERO,
             kinds: [const { None }; OpKind::ALL.len()],
         }
     }
@@ -302,10 +305,21 @@ impl JobStats {
         self.from
     }
 
+    /// From `begun` until `ended` it only made ready what it measures: that time is not measured.
+    /// Ignored after [`Self::finish`].
+    pub fn prepared(&mut self, begun: Nanos, ended: Nanos) {
+        if self.until.is_some() {
+            return;
+        }
+        let measured = ended.saturating_sub(begun.max(self.from));
+        self.prepared = self.prepared.saturating_add(measured);
+    }
+
     /// How long was measured. `None` before [`Self::finish`].
     #[must_use]
     pub fn run_time(&self) -> Option<Nanos> {
-        self.until.map(|until| until.saturating_sub(self.from))
+        let all = self.until?.saturating_sub(self.from);
+        Some(all.saturating_sub(self.prepared))
     }
 }
 

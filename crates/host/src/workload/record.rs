@@ -430,6 +430,11 @@ impl Recorder {
         self.stats.start_measuring(from);
     }
 
+    /// From `begun` until `ended` the job only made ready what it measures.
+    pub(super) fn prepared(&mut self, begun: Nanos, ended: Nanos) {
+        self.stats.prepared(begun, ended);
+    }
+
     /// Whether what completes at `at` is measured.
     #[inline]
     pub(super) fn measures(&self, at: Nanos) -> bool {

@@ -9,7 +9,7 @@
 use zonelab_config::{Item, Reported, Table, nearest};
 use zonelab_device::Nanos;
 
-use super::read::{JobReader, LONGEST, axis_text, tables, text, time, zone_range};
+use super::read::{JobReader, LONGEST, axis_text, tables, text, throughput, time, zone_range};
 use super::{FtlTemplate, Interference, JobTemplate, SeriesSpec};
 
 /// The window that is recorded to explain a cell, if the file does not say.
@@ -24,6 +24,8 @@ pub struct MatrixSpec {
     pub background: Vec<String>,
     /// Weight of throughput; that of latency is what is left to 1.
     pub alpha: f64,
+    /// The metric that is its throughput.
+    pub throughput: &'static str,
     /// How cells are explained.
     pub explain: ExplainSpec,
     /// Cells that are left out, as `(foreground, background)`.
@@ -118,6 +120,7 @@ pub(super) fn matrix(table: &Table<'_>, jobs: JobReader<'_>) -> Result<Option<Ex
         return Ok(None);
     }
     let alpha = table.percent_ppm("alpha").within(0..=1_000_000).or(500_000);
+    let throughput = throughput(table);
     let at = table.get("explain_at", axis_text).optional();
     let from = time(table, "explain_from", LONGEST).or(0);
     let length = table.get("explain_for", window).or(EXPLAIN_FOR.0);
@@ -138,6 +141,7 @@ pub(super) fn matrix(table: &Table<'_>, jobs: JobReader<'_>) -> Result<Option<Ex
         foreground: names(&foreground),
         background: names(&background),
         alpha: f64::from(alpha?) / 1e6,
+        throughput: throughput?,
         explain: ExplainSpec {
             at: at?,
             from: Nanos(from?),
@@ -313,7 +317,7 @@ fn expand(
                 job: name.clone(),
                 isolated_job: name.clone(),
                 alpha: spec.alpha,
-                throughput: "kiops".to_owned(),
+                throughput: spec.throughput.to_owned(),
                 published: said.and_then(|said| said.published),
                 informative: said.and_then(|said| said.informative.clone()),
                 counted_in: said.and_then(|said| said.counted_in.clone()),

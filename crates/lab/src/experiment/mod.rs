@@ -562,7 +562,7 @@ pub struct Interference {
     pub isolated_job: String,
     /// Weight of throughput; that of latency is what is left to 1.
     pub alpha: f64,
-    /// The metric that is its throughput: "kiops", or "mib_s".
+    /// The metric that is its throughput: "`kiops_by_count`", "kiops", or "`mib_s`".
     pub throughput: String,
     /// The published value.
     pub published: Option<f64>,

@@ -472,14 +472,19 @@ pub(super) fn metric(item: &Item<'_>) -> Result<String, Reported> {
     item.choice(&names).map(str::to_owned)
 }
 
+/// What counts as throughput in M.
+pub(super) fn throughput(table: &Table<'_>) -> Result<&'static str, Reported> {
+    let by = ["kiops_by_count", "kiops", "mib_s"].map(|name| (name, name));
+    table.choice("throughput", &by).or("kiops_by_count")
+}
+
 fn interference(table: &Table<'_>) -> Result<Interference, Reported> {
     let series = table.string("series").required();
     let isolated = table.string("isolated").required();
     let job = table.string("job").required();
     let isolated_job = table.string("isolated_job").optional();
     let alpha = table.percent_ppm("alpha").within(0..=1_000_000).or(500_000);
-    let by = [("kiops", "kiops"), ("mib_s", "mib_s")];
-    let throughput = table.choice("throughput", &by).or("kiops");
+    let throughput = throughput(table);
     let published = table.get("published", Item::f64).optional();
     let counted_in = table.string("counted_in").optional();
     let job = job?;

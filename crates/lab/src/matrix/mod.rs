@@ -137,7 +137,10 @@ fn levels(
             .iter()
             .find(|of| of.series == series && of.x.text == x)?;
         let job = result.jobs.iter().find(|job| job.name == foreground)?;
-        Some((job.metrics.get("kiops")?, job.metrics.get("lat_p95_us")?))
+        Some((
+            job.metrics.get(spec.throughput)?,
+            job.metrics.get("lat_p95_us")?,
+        ))
     };
     let (alone, cell) = (
         MatrixSpec::alone(foreground),

@@ -173,7 +173,7 @@ impl<S: Site> Phases<'_, S> {
         for phase in &point.series.phases {
             let templates = point.templates(phase);
             let unfit = |what| RealError::Unfit(point.unfit(what));
-            let threads = specs(&templates, &self.shape).map_err(unfit)?;
+            let threads = specs(&templates, &self.shape, seed).map_err(unfit)?;
             let stores = stores(&templates, &self.shape).map_err(unfit)?;
             let failed = |what| RealError::Device(format!("{}: {what}", point.title()));
             let erased = self.erased();

@@ -2,7 +2,7 @@
 
 use zonelab_config::Problem;
 use zonelab_device::{DeviceInfo, NamespaceInfo, Nanos, ZonedInfo};
-use zonelab_host::rate::out_of_step;
+use zonelab_host::rate::{out_of_step, phase};
 use zonelab_host::workload::blocks::BlockRange;
 use zonelab_host::workload::contents::Contents;
 use zonelab_host::workload::directed::{DirectedWork, Direction, Pattern, Sizes};
@@ -62,10 +62,16 @@ pub(super) struct Thread {
     pub(super) shares_zones: bool,
 }
 
-/// The jobs of a phase, thread by thread.
-pub(super) fn specs(templates: &[&JobTemplate], shape: &Shape) -> Result<Vec<Thread>, String> {
+/// The jobs of a phase, thread by thread. `seed` draws when those with a rate begin, after the
+/// first of them.
+pub(super) fn specs(
+    templates: &[&JobTemplate],
+    shape: &Shape,
+    seed: u64,
+) -> Result<Vec<Thread>, String> {
     check_ends(templates)?;
     let mut specs = Vec::new();
+    let mut rated = 0;
     for template in templates {
         if matches!(template.work, WorkTemplate::Kv(_)) {
             continue;
@@ -73,7 +79,12 @@ pub(super) fn specs(templates: &[&JobTemplate], shape: &Shape) -> Result<Vec<Thr
         for thread in 0..template.threads {
             let mut spec = spec(template, thread, shape)?;
             spec.contents = shape.keeps_data.then(Contents::default);
-            let delay = out_of_step(thread, period(&spec, shape));
+            let period = period(&spec, shape);
+            let mut delay = out_of_step(thread, period);
+            if rated > 0 {
+                let drawn = phase(seed, rated, period);
+                delay = Nanos(delay.saturating_add(drawn).0 % period.0.max(1));
+            }
             specs.push(Thread {
                 spec,
                 delay: template.start.saturating_add(delay),
@@ -81,6 +92,7 @@ pub(super) fn specs(templates: &[&JobTemplate], shape: &Shape) -> Result<Vec<Thr
                 shares_zones: template.shares_zones(),
             });
         }
+        rated += u32::from(template.rate.is_some());
     }
     Ok(specs)
 }

@@ -10,13 +10,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use zonelab_config::{Errors, Problem};
+use zonelab_lab::arrivals;
 use zonelab_lab::conditions::Conditions;
+use zonelab_lab::experiment::WorkTemplate;
 use zonelab_lab::idle;
 use zonelab_lab::inputs::{Inputs, VERSION};
 use zonelab_lab::outlast;
 use zonelab_lab::output::{Manifest, Place, digest};
 use zonelab_lab::rows::significant;
-use zonelab_lab::run::{Point, PointResult, RunError, repeat_seed};
+use zonelab_lab::run::{JobMeasured, Point, PointResult, RunError, repeat_seed};
 use zonelab_lab::settings::Settings;
 use zonelab_lab::space::ObjectiveSpec;
 use zonelab_lab::space::Sample;
@@ -224,6 +226,9 @@ pub struct JobRun {
     /// The share of its time in which others of its phase had ended, and which, if that is long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<(f64, Vec<String>)>,
+    /// What else has to be said of it: what that is about, how much of it there is, and the words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<(String, f64, String)>,
 }
 
 impl Line {
@@ -578,6 +583,23 @@ pub fn run_batch(pack: &[u8], indices: &[u64]) -> Result<Vec<Line>, SweepError> 
     Ok(indices.iter().map(|index| runner.run(*index)).collect())
 }
 
+/// What is to be said of a job beside its numbers.
+fn said(point: &Point, job: &JobMeasured) -> Vec<(String, f64, String)> {
+    let experiment = point.experiment();
+    let template = experiment.job_of_result(&job.name);
+    let is_store = template.is_some_and(|of| matches!(of.work, WorkTemplate::Kv(_)));
+    let of_store = match is_store {
+        true => idle::of_store(|name| job.metrics.get(name)),
+        false => Vec::new(),
+    };
+    let of_store = of_store.into_iter().map(|text| (text.clone(), 0.0, text));
+    let others = arrivals::of_job(experiment, job);
+    let others = others
+        .into_iter()
+        .map(|(about, size, text)| (about.to_owned(), significant(size), text));
+    of_store.chain(others).collect()
+}
+
 /// What jobs measured, and how they failed.
 pub(super) fn jobs(point: &Point, result: &PointResult) -> Vec<JobRun> {
     let mut alone = outlast::alone(point.experiment(), result);
@@ -601,6 +623,7 @@ pub(super) fn jobs(point: &Point, result: &PointResult) -> Vec<JobRun> {
             alone: alone
                 .remove(&job.name)
                 .map(|(share, others)| (significant(share), others)),
+            said: said(point, job),
         }
     });
     measured.collect()

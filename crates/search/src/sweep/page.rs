@@ -16,7 +16,7 @@ use crate::explore::{Column, Explorer, Point, Role, Values, quoted};
 /// Metrics that the page and the terminal have of each job if the sweep names none: more would
 /// hide them.
 pub(super) const METRICS: [&str; 6] = [
-    "kiops",
+    "kiops_by_count",
     "mib_s",
     "ops_s",
     "lat_mean_us",

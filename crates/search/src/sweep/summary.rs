@@ -134,6 +134,7 @@ pub(crate) fn warnings(pack: &Pack, lines: &[Line]) -> Vec<String> {
         .into_iter()
         .chain(unfinished(lines))
         .chain(alone(lines))
+        .chain(said(lines))
         .chain(unjudged(pack))
         .collect()
 }
@@ -269,6 +270,32 @@ fn alone(lines: &[Line]) -> Vec<String> {
         ))
     };
     alone.iter().map(sentence).collect()
+}
+
+/// What else has to be said of jobs, in how many runs: the words of the run with the most of it.
+fn said(lines: &[Line]) -> Vec<String> {
+    let mut all: BTreeMap<(&str, &str, &str), (u64, f64, &str)> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in lines.iter().flat_map(|line| &line.runs) {
+        *runs.entry(&run.series).or_default() += 1;
+        for job in &run.jobs {
+            for (about, size, text) in &job.said {
+                let place = (&*run.series, &*job.name, &**about);
+                let (count, most, words) = all.entry(place).or_insert((0, f64::MIN, text));
+                *count += 1;
+                if size > most {
+                    (*most, *words) = (*size, text);
+                }
+            }
+        }
+    }
+    let sentence =
+        |((series, job, _), (count, _, text)): (&(&str, &str, &str), &(u64, f64, &str))| {
+            let most = if *count > 1 { "of the most " } else { "" };
+            let all = runs.get(series).copied().unwrap_or_default();
+            format!("series \"{series}\", job \"{job}\": in {count} of {all} runs, {most}{text}")
+        };
+    all.iter().map(sentence).collect()
 }
 
 /// The columns of the keys of a sweep.

@@ -52,8 +52,13 @@ impl Planner<'_> {
             Amount::Percent(percent) => (u128::from(all) * u128::from(percent) / 100) as u64,
             size => self.device.resolve(size),
         });
+        let io_size = io_size.map(|bytes| bytes.saturating_mul(options.loops));
+        // What is written counts, and each zone that it takes as it is reset.
         let io_size = match trims_first {
-            true => io_size.map(|bytes| bytes.saturating_mul(2)),
+            true => io_size.map(|bytes| {
+                let zones = bytes.div_ceil(self.capacity_bytes().max(1));
+                bytes.saturating_add(zones.saturating_mul(self.device.zone_bytes()))
+            }),
             false => io_size,
         };
         let operations = options.number_ios.map(|n| n.saturating_mul(options.loops));

@@ -5,6 +5,7 @@ use zonelab_device::{Nanos, Op, QueuePair};
 
 use super::{AT_ONCE, WorkloadJob};
 use crate::stats::OpKind;
+use crate::workload::Work;
 use crate::workload::directed::Direction;
 use crate::workload::latency::Verdict;
 use crate::workload::record::Recorder;
@@ -69,6 +70,15 @@ impl WorkloadJob {
             self.stopping = true;
             // Time stands still for all of them.
             self.shared.stop.stop();
+        }
+    }
+
+    /// A job that does something to each zone of a list has had one made ready: that takes none of
+    /// the time in which it works, and what it does goes one by one.
+    #[cold]
+    pub(super) fn has_prepared(&mut self, begun: Nanos, ended: Nanos) {
+        if self.source.is_one_by_one() && !matches!(self.spec.work, Work::Directed(_)) {
+            self.result.recorder.prepared(begun, ended);
         }
     }
 

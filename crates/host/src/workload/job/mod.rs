@@ -279,7 +279,8 @@ impl WorkloadJob {
                 self.record(&op, at, (link_lbas, completion.found));
             }
             Role::FirstPart | Role::Part => self.part_completed(op, completion, has_ended),
-            Role::Preparation | Role::Sync | Role::Check | Role::Look => {}
+            Role::Preparation => self.has_prepared(op.decided, at),
+            Role::Sync | Role::Check | Role::Look => {}
         }
     }
 
@@ -426,6 +427,11 @@ impl WorkloadJob {
     /// The measurement ends, and others hear of it.
     #[cold]
     fn close(&mut self, at: Nanos) {
+        if let (Some(op), true) = (self.slots.first(), self.in_flight() > 0)
+            && op.sent.role == Role::Preparation
+        {
+            self.has_prepared(op.decided, at);
+        }
         self.result.recorder.finish(at);
         if self.spec.ends_run {
             self.shared.stop.stop();
