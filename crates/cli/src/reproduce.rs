@@ -36,7 +36,7 @@ use crate::session::{self, Finished, Loaded, Work};
 use crate::trace::{SLOWEST, Tracing};
 pub(crate) use again::{Again, Setting};
 use said::{JobMessages, idle, notices, of_jobs};
-pub(crate) use said::{tell_struck, unstruck};
+pub(crate) use said::{failures, tell_struck, unstruck};
 use shown::{Shown, text};
 
 /// Options of both commands.

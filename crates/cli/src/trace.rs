@@ -602,6 +602,10 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         results::prepare(&to)?;
     }
     let (finished, interrupted) = session::run(vec![loaded], &settings)?;
+    let failures = reproduce::failures(&finished);
+    for failure in &failures {
+        tell!("zonelab: {failure}");
+    }
     let says_all = conditions.conditions.restore.is_none();
     for one in &finished {
         for warning in idle::warnings(&[(&one.experiment, &*one.points, &*one.results)], says_all) {
@@ -626,9 +630,9 @@ pub(crate) fn trace(args: &Args) -> Result<Exit, Failure> {
         _ => trace.explain(),
     };
     show(&args.asking, trace, &explained, (&out, &history))?;
-    Ok(if interrupted {
-        Exit::Interrupted
-    } else {
-        Exit::Done
+    Ok(match (interrupted, failures.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::Device,
     })
 }

@@ -37,6 +37,8 @@ pub fn of_job(experiment: &Experiment, job: &JobMeasured) -> Vec<Said> {
             .then(|| sampled(job))
             .flatten(),
         never_issued(job),
+        uncertain(job),
+        uncollected(job),
         template.and_then(|of| late(job, of)),
         template.and_then(|of| exhausted(job, of)),
     ];
@@ -45,6 +47,25 @@ pub fn of_job(experiment: &Experiment, job: &JobMeasured) -> Vec<Said> {
 
 /// What it is about, its size, and the words.
 pub type Said = (&'static str, f64, String);
+
+/// A job whose figures are not as well known as they were to be.
+fn uncertain(job: &JobMeasured) -> Option<Said> {
+    let text = "ended before its figures were as well known as its confidence asks for".to_owned();
+    let is_so = job.detail.is_uncertain;
+    is_so.then_some(("uncertain", 0.0, text))
+}
+
+/// Writes through a translation layer that had nothing to move yet.
+fn uncollected(job: &JobMeasured) -> Option<Said> {
+    let metric = |name| job.metrics.get(name);
+    let amplification = metric("ftl_write_amp")?;
+    let text = format!(
+        "ftl_write_amp {} says nothing yet: the collector of the translation layer had emptied no \
+         zone (a longer run fills its spare zones)",
+        number(amplification)
+    );
+    (metric("ftl_collected_zones")? < 1.0).then_some(("uncollected", 0.0, text))
+}
 
 /// A job whose samples say something else than its count.
 fn sampled(job: &JobMeasured) -> Option<Said> {

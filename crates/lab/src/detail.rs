@@ -24,6 +24,8 @@ pub struct JobDetail {
     pub measured: Option<(Nanos, Nanos)>,
     /// For how long an operation had been due, and was not issued any more, when the job ended.
     pub behind: Nanos,
+    /// It ended before its figures were as well known as its `confidence` asks for.
+    pub is_uncertain: bool,
     /// Operations measured.
     pub operations: u64,
     /// Latencies at [`quantiles`], as far as there are operations beyond: with
@@ -81,6 +83,7 @@ impl JobDetail {
         Self {
             measured: None,
             behind: Nanos::ZERO,
+            is_uncertain: false,
             operations,
             latencies: latency.percentiles(&kept),
             throughput: together(slots),

@@ -51,7 +51,7 @@ pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
                 .chain(preparing::of_point(experiment, of))
         });
         let beside = notices::gathered(beside, &experiment.axis.name);
-        let said = said.into_iter().chain(beside);
+        let said = said.into_iter().chain(beside).chain(unused(experiment));
         let named = said.map(|text| match all.len() {
             1 => text,
             _ => format!("{}: {text}", experiment.id),
@@ -59,6 +59,18 @@ pub fn warnings(all: &[Measured<'_>], says_all: bool) -> Vec<String> {
         named.collect::<Vec<_>>()
     };
     all.iter().flat_map(of_one).collect()
+}
+
+/// Jobs that no series has: they are not run.
+fn unused(experiment: &Experiment) -> Vec<String> {
+    let is_used = |job: &&JobTemplate| {
+        let phases = experiment.series.iter().flat_map(|of| &of.phases);
+        phases.flatten().any(|name| *name == job.name)
+    };
+    let unused = experiment.jobs.iter().filter(|job| !is_used(job));
+    unused
+        .map(|job| format!("job \"{}\" is in no series: it is not run", job.name))
+        .collect()
 }
 
 /// The point of a result.

@@ -64,7 +64,13 @@ pub(crate) fn gathered(notices: impl IntoIterator<Item = Notice>, axis: &str) ->
     let sentence = |(worst, values): &(Notice, Vec<String>)| {
         let shown: Vec<&str> = values.iter().map(String::as_str).collect();
         let place = place((&worst.series, worst.job.as_deref()), axis, &shown);
-        let most = if values.len() > 1 { "up to " } else { "" };
+        let is_number = worst.text.starts_with(|c: char| c.is_ascii_digit());
+        let is_amount = is_number || worst.text.starts_with("the last");
+        let most = if values.len() > 1 && is_amount {
+            "up to "
+        } else {
+            ""
+        };
         format!("{place}: {most}{}", worst.text)
     };
     groups.iter().map(sentence).collect()

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonelab_config::Override;
 use zonelab_fronts::kv::{self, Alone, Report, Way};
 use zonelab_host::StopSignal;
+use zonelab_host::workload::HORIZON;
 use zonelab_kv::work::run::{Moment, Stage};
 use zonelab_kv::work::{NAMES, Spec, builtin, ycsb};
 use zonelab_lab::experiment::Via;
@@ -287,8 +288,14 @@ fn emulated(
     tell_struck(args.conditions.faults(), &faults_struck);
     let Some(result) = run else {
         let at = zonelab_config::units::fmt_duration(end.at.0);
+        // A store that slows its writes down while others wait can go on for centuries.
+        let since = if end.at < HORIZON {
+            format!(", since {at}")
+        } else {
+            String::new()
+        };
         let why = lost_completions.map_or_else(String::new, |lost| format!(": {lost}"));
-        let what = format!("{}: the store waits for ever, since {at}{why}", args.device);
+        let what = format!("{}: the store waits for ever{since}{why}", args.device);
         return Err(Failure::new(Exit::Device, anyhow::anyhow!(what)));
     };
     let run = result.map_err(|error| Failure::new(Exit::Device, error))?;

@@ -9,7 +9,7 @@ use crate::host_state::HostState;
 use crate::session::Finished;
 
 /// The jobs that ended because an operation failed, in words.
-fn failures(finished: &[Finished]) -> Vec<String> {
+pub(crate) fn failures(finished: &[Finished]) -> Vec<String> {
     let results = finished.iter().flat_map(|one| &one.results);
     results
         .flat_map(|result| result.failures.iter().map(move |failure| (result, failure)))

@@ -10,6 +10,7 @@ mod bundle;
 mod calibrate;
 mod characterize;
 mod command;
+mod conclusions;
 mod conditions;
 mod counted;
 mod doctor;

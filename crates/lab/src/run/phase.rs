@@ -337,6 +337,7 @@ fn measure(template: &JobTemplate, results: &[JobResult]) -> JobMeasured {
     let mut detail = JobDetail::of(mine().map(|job| &job.recorder.stats), kind);
     let from = mine().map(|job| job.measured_from).min();
     detail.measured = from.zip(mine().map(|job| job.ended).max());
+    detail.is_uncertain = mine().any(|job| job.is_uncertain);
     detail.behind = mine().map(|job| job.behind).max().unwrap_or_default();
     metrics.add_seconds(&detail.throughput);
     JobMeasured {

@@ -291,7 +291,7 @@ fn said(lines: &[Line]) -> Vec<String> {
     }
     let sentence =
         |((series, job, _), (count, _, text)): (&(&str, &str, &str), &(u64, f64, &str))| {
-            let most = if *count > 1 { "of the most " } else { "" };
+            let most = if *count > 1 { "the most: " } else { "" };
             let all = runs.get(series).copied().unwrap_or_default();
             format!("series \"{series}\", job \"{job}\": in {count} of {all} runs, {most}{text}")
         };

@@ -38,6 +38,9 @@ const OF_EMPTY: f64 = 99.0;
 /// Share of a value that can be tolerated at most for a verdict to say anything.
 pub const TOLERANCE_MAX: f64 = 0.25;
 
+/// Share of operations that may do nothing for a verdict to say anything.
+const NOTHING_MAX: f64 = 0.5;
+
 /// A quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Metric {
@@ -60,7 +63,7 @@ pub enum Verdict {
     /// They are known too badly to tell.
     Undecided,
     /// The way to a device takes so long, or the host is so busy, that nearly any
-    /// difference would be tolerated.
+    /// difference would be tolerated; or most operations did nothing, on either.
     Unjudged,
 }
 
@@ -204,6 +207,13 @@ fn lines_of(entries: [&Entry<'_>; 2], tolerance: f64, way: [f64; 2]) -> Vec<Line
         if stats.iter().all(Option::is_none) {
             continue;
         }
+        // What agrees then is how fast the devices do nothing.
+        let did_nothing = stats.iter().flatten().any(|(stats, _)| {
+            stats
+                .finds
+                .nothing_share()
+                .is_some_and(|share| share > NOTHING_MAX)
+        });
         let percentiles = PERCENTILES.map(Metric::Percentile);
         let metrics = [Metric::Throughput, Metric::MeanLatency];
         for metric in metrics.into_iter().chain(percentiles) {
@@ -214,12 +224,12 @@ fn lines_of(entries: [&Entry<'_>; 2], tolerance: f64, way: [f64; 2]) -> Vec<Line
             if values.iter().all(Option::is_none) {
                 continue;
             }
-            lines.push(Line::new(
-                (entries[0].job.name.clone(), direction, metric),
-                values,
-                tolerance,
-                way,
-            ));
+            let of = (entries[0].job.name.clone(), direction, metric);
+            let mut line = Line::new(of, values, tolerance, way);
+            if did_nothing {
+                line.verdict = Verdict::Unjudged;
+            }
+            lines.push(line);
         }
     }
     lines

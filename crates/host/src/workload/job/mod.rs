@@ -200,6 +200,7 @@ impl WorkloadJob {
         JobResult {
             too_late: goals.and_then(|goals| goals.too_late()),
             depth_found: goals.and_then(|goals| goals.depth()),
+            is_uncertain: self.confidence.as_ref().is_some_and(|of| !of.converged()),
             steadiness: goals.and_then(|goals| goals.steadiness()).map(Box::new),
             verified: self.verify.map(|verify| Box::new(verify.into_result())),
             cleared_zones: by_the_way.cleared,

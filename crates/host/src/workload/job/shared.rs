@@ -102,6 +102,8 @@ pub struct JobResult {
     pub is_cut_off: bool,
     /// The depth that a search for a latency came to.
     pub depth_found: Option<u32>,
+    /// It ended before its figures were as well known as they were to be.
+    pub is_uncertain: bool,
     /// How steady it became, if that was to end it.
     pub steadiness: Option<Box<Steadiness>>,
     /// What became of blocks that were verified, if any were.
@@ -131,6 +133,7 @@ impl JobResult {
             is_timeless: false,
             is_cut_off: false,
             depth_found: None,
+            is_uncertain: false,
             steadiness: None,
             verified: None,
         }
