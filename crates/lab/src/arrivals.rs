@@ -33,9 +33,7 @@ pub fn of_job(experiment: &Experiment, job: &JobMeasured) -> Vec<Said> {
     let template = experiment.job_of_result(&job.name);
     let said = [
         stalls(job),
-        (experiment.source.is_empty())
-            .then(|| sampled(job))
-            .flatten(),
+        experiment.judges_samples().then(|| sampled(job)).flatten(),
         never_issued(job),
         uncertain(job),
         uncollected(job),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use zonelab_config::{Item, Reported, Table};
 
 use super::read::{axis_text, metric};
-use super::{Check, Derived, Formula, Measured, Needs};
+use super::{Check, Derived, Experiment, Formula, Measured, Needs};
 use crate::space::{Expression, Meaning, Word, Wrong};
 
 /// The keys of which a statement has one, each a way to calculate its value.
@@ -195,4 +195,23 @@ fn measured(table: &Table<'_>) -> Result<Measured, Reported> {
         job: job?,
         metric: metric?,
     })
+}
+impl Experiment {
+    /// Whether something of one that nobody published is judged by `kiops`, the mean of samples.
+    pub(crate) fn judges_samples(&self) -> bool {
+        let metrics = self.compare.iter().flat_map(|of| &of.metrics);
+        let metrics = metrics.chain(self.differences.iter().flat_map(|of| &of.metrics));
+        let throughput = self.interference.iter().map(|of| &of.throughput);
+        let measured = self.checks.iter().flat_map(|check| match &check.value {
+            Derived::Value(of) => vec![of],
+            Derived::Ratio(a, b) | Derived::Change(a, b) => vec![a, b],
+            Derived::Formula(formula) => formula.of.iter().map(|(_, of)| of).collect(),
+        });
+        let measured = measured.filter_map(|of| match of {
+            Measured::Metric { metric, .. } => Some(metric),
+            Measured::Interference { .. } => None,
+        });
+        let mut metrics = metrics.chain(throughput).chain(measured);
+        self.source.is_empty() && metrics.any(|metric| metric == "kiops")
+    }
 }
