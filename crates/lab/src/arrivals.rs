@@ -36,7 +36,11 @@ pub fn of_job(experiment: &Experiment, job: &JobMeasured) -> Vec<Said> {
         experiment.judges_samples().then(|| sampled(job)).flatten(),
         never_issued(job),
         uncertain(job),
-        uncollected(job),
+        experiment
+            .source
+            .is_empty()
+            .then(|| uncollected(job))
+            .flatten(),
         template.and_then(|of| late(job, of)),
         template.and_then(|of| exhausted(job, of)),
     ];
