@@ -2,6 +2,7 @@
 //! echoes, and run on the candidate.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +10,8 @@ use serde_json::Value;
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
 use zonelab_fronts::fio::{self, Entry, Report, RunSettings};
-use zonelab_host::fio::{Echo, JobFile, Outside};
+use zonelab_host::fio::{Echo, JobFile, Outside, Plan, PlannedJob};
+use zonelab_host::workload::directed::Direction;
 use zonelab_lab::conditions::Conditions;
 use zonelab_lab::published::CellPlace;
 use zonelab_lab::reference::ReferenceError;
@@ -493,13 +495,10 @@ impl FioCase {
                 job.spec.ramp = job.spec.ramp.min(Nanos(most.0 / 2));
             }
         }
-        // A drive that is only read was written before.
-        let writes = |job: &zonelab_host::fio::PlannedJob| job.spec.work.flows[1].is_some();
-        let full = !plan.jobs.iter().any(writes);
         let settings = RunSettings {
             seed,
             costs: HostCosts::FREE,
-            full_zones: full.then_some(0..config.zones.count),
+            full_zones: read_only(&plan, config.zones.count),
             conditions: Conditions::default(),
             trace: None,
             saves: false,
@@ -519,6 +518,35 @@ impl FioCase {
             operations: entries.map(operations).min().unwrap_or(0),
         })
     }
+}
+
+/// The zones that jobs read and none of them writes: they were written before. Of a drive that is
+/// only read, all.
+fn read_only(plan: &Plan, count: u32) -> Option<Range<u32>> {
+    let of = |job: &PlannedJob, direction: Direction| {
+        let work = &job.spec.work;
+        work.flows[direction as usize]
+            .is_some()
+            .then(|| work.zones.clone())
+    };
+    let jobs = || plan.jobs.iter();
+    let mut read = 0..count;
+    let written: Vec<Range<u32>> = jobs().filter_map(|job| of(job, Direction::Write)).collect();
+    if !written.is_empty() {
+        let zones = || jobs().filter_map(|job| of(job, Direction::Read));
+        read = zones().map(|of| of.start).min()?..zones().map(|of| of.end).max()?;
+    }
+    for written in written {
+        // The larger of what is left on both sides of it.
+        let before = read.start..read.end.min(written.start);
+        let behind = read.start.max(written.end)..read.end;
+        read = if before.len() >= behind.len() {
+            before
+        } else {
+            behind
+        };
+    }
+    (!read.is_empty()).then_some(read)
 }
 
 fn value(entry: &Entry<'_>, wanted: Wanted) -> Option<f64> {
