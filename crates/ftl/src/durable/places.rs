@@ -21,8 +21,8 @@ pub(super) fn sort_out(journal: &mut Journal, anchor: &Anchor, shape: &Shape, re
         all[at.zone as usize].push((block, at));
     }
     let mut misplaced = Misplaced::new();
-    of_anchor(&all, anchor, shape, reported, &mut misplaced);
-    before_anchor(&all, anchor, shape, &mut misplaced);
+    let found = of_anchor(&all, anchor, shape, reported, &mut misplaced);
+    before_anchor(&all, (anchor, &found), shape, &mut misplaced);
     for (zone, placed) in (0..).zip(&mut all) {
         placed.retain(|(_, at)| !misplaced.contains(&(zone, at.offset)));
         let live = placed.iter();
@@ -49,15 +49,17 @@ const fn known(anchor: &Anchor) -> (u64, Position) {
     }
 }
 
-/// Blocks that are older than those which the epoch of the anchor has in their places.
+/// Blocks that are older than those which the epoch of the anchor has in their places. Returns
+/// the numbers of those which are there.
 fn of_anchor(
     all: &[Vec<Placed>],
     anchor: &Anchor,
     shape: &Shape,
     reported: &[Zone],
     misplaced: &mut Misplaced,
-) {
+) -> BTreeSet<u64> {
     let (mut next, first) = known(anchor);
+    let mut found = BTreeSet::new();
     for zone in zones_from(shape, first.zone) {
         let of = &reported[zone as usize];
         let from = if zone == first.zone { first.offset } else { 0 };
@@ -72,7 +74,7 @@ fn of_anchor(
             if of.is_dead() {
                 continue;
             }
-            return;
+            break;
         }
         let is_wrong = |placed: &&Placed| match order(placed) {
             Ordering::Less => true,
@@ -80,17 +82,29 @@ fn of_anchor(
             // Newer ones are there if the ring has gone round since, and then all are.
             Ordering::Greater => has_some && placed.0.epoch == anchor.epoch,
         };
-        misplaced.extend(here.filter(is_wrong).map(|(_, at)| (at.zone, at.offset)));
+        misplaced.extend(
+            here.clone()
+                .filter(is_wrong)
+                .map(|(_, at)| (at.zone, at.offset)),
+        );
+        let right = here.filter(|placed| order(placed).is_eq());
+        found.extend(right.map(|(block, _)| block.sequence));
         if of.is_active() {
-            return;
+            break;
         }
         next += u64::from(of.written.saturating_sub(from));
     }
+    found
 }
 
-/// Blocks before the epoch of the anchor that are of it, or from before the start of the
-/// journal.
-fn before_anchor(all: &[Vec<Placed>], anchor: &Anchor, shape: &Shape, misplaced: &mut Misplaced) {
+/// Blocks before the epoch of the anchor that are copies of those `found` in it, or from before
+/// the start of the journal.
+fn before_anchor(
+    all: &[Vec<Placed>],
+    (anchor, found): (&Anchor, &BTreeSet<u64>),
+    shape: &Shape,
+    misplaced: &mut Misplaced,
+) {
     let (_, end) = known(anchor);
     for zone in zones_from(shape, anchor.start_at.zone) {
         let is_first = zone == anchor.start_at.zone;
@@ -101,7 +115,8 @@ fn before_anchor(all: &[Vec<Placed>], anchor: &Anchor, shape: &Shape, misplaced:
         let is_old = |block: &JournalBlock| block.sequence < anchor.start;
         let is_in_use = is_first || here.clone().any(|(block, _)| !is_old(block));
         let is_wrong = |(block, _): &&Placed| {
-            is_old(block) && is_in_use || !is_old(block) && block.epoch == anchor.epoch
+            let is_copy = block.epoch == anchor.epoch && found.contains(&block.sequence);
+            is_copy || is_old(block) && is_in_use
         };
         misplaced.extend(here.filter(is_wrong).map(|(_, at)| (at.zone, at.offset)));
         if zone == end.zone {
