@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use nix::sys::signal::{SigSet, Signal};
 use zonelab_lab::table::{Mark, Style};
 
 use crate::exit::{Exit, Failure};
@@ -236,6 +237,15 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
 fn mark() -> Mark {
     static MARK: OnceLock<Mark> = OnceLock::new();
     *MARK.get_or_init(|| Mark(RandomState::new().build_hasher().finish()))
+}
+
+/// A write beyond the length that files of this process may have fails, and does not end it.
+/// What is blocked here is so in all threads to come.
+pub(crate) fn survive_long_files() {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGXFSZ);
+    // If not, it ends as it did.
+    let _ = signals.thread_block();
 }
 
 /// Writes to standard output.

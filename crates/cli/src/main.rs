@@ -132,6 +132,7 @@ enum Command {
 
 fn main() -> ExitCode {
     console::explain_panics();
+    console::survive_long_files();
     let files = &Files::default();
     let words: Vec<OsString> = fio::arrange(std::env::args_os());
     let cli = Cli::try_parse_from(&words)
@@ -158,7 +159,7 @@ fn main() -> ExitCode {
         Command::Search(args) => search::search(&args, Setting::of_machine(files)),
         Command::Characterize(args) => characterize::characterize(&args),
         Command::Fit(args) => fit::fit(&args),
-        Command::Serve(args) => serve::serve(&args),
+        Command::Serve(mut args) => serve::serve(&mut args),
         Command::Fault(args) => fault::fault(&args),
         Command::Store(args) => stores::store(&args),
         Command::Bundle(args) => bundle::bundle(&args),

@@ -8,10 +8,14 @@ use crate::nvme;
 
 /// Ends the command: prints help if that was asked for, and otherwise what is wrong.
 pub(crate) fn end(error: &clap::Error, verb: Option<&str>) -> ! {
-    let Some(message) = explained(error, verb) else {
+    if !error.use_stderr() {
         error.exit();
-    };
-    tell!("zonelab: {message}");
+    }
+    match explained(error, verb) {
+        Some(message) => tell!("zonelab: {message}"),
+        // What the parser repeats of the command line may be the name of a file of anybody.
+        None => tell!("{}", error.render().to_string().trim_end()),
+    }
     std::process::exit(i32::from(Exit::Usage as u8));
 }
 

@@ -1,5 +1,6 @@
 //! Options about what peers may cost.
 
+use rustix::process::{Resource, getrlimit};
 use zonelab_config::units::parse_size;
 use zonelab_target::server::{self, Limits, Memory};
 use zonelab_target::tcp;
@@ -39,6 +40,10 @@ pub(super) struct LimitArgs {
 
 /// The least connections that are of use.
 const FOR_A_HOST: usize = 2;
+/// Descriptors that the server needs for itself: of its store, logs, sockets and loop.
+const OWN_DESCRIPTORS: u64 = 24;
+/// Those of a connection with TLS: its socket, and both ends of what leads to the server.
+const TLS_DESCRIPTORS: u64 = 3;
 /// What a command takes without its data, in the connection, the controller and the drive.
 const COMMAND_BYTES: u64 = 512;
 /// What TLS takes for a connection.
@@ -68,6 +73,36 @@ impl LimitArgs {
     /// Most connections at a time.
     pub(super) const fn connections(&self) -> u32 {
         self.max_connections
+    }
+
+    /// Cuts connections down to what the process may have descriptors for, beside those of
+    /// `clients` and its own.
+    ///
+    /// # Errors
+    /// Not even a host can connect.
+    pub(super) fn fit_descriptors(&mut self, clients: u64, has_tls: bool) -> Result<(), Failure> {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let open = std::fs::read_dir("/proc/self/fd").map_or(3, Iterator::count) as u64;
+        let each = if has_tls { TLS_DESCRIPTORS } else { 1 };
+        let kept = open + OWN_DESCRIPTORS + clients;
+        let most = limit.saturating_sub(kept) / each;
+        if most >= u64::from(self.max_connections) {
+            return Ok(());
+        }
+        if most < FOR_A_HOST as u64 {
+            let least = kept + each * FOR_A_HOST as u64;
+            return Err(Failure::environment(anyhow::anyhow!(
+                "this process may have {limit} descriptors (ulimit -n), and needs {least} to serve \
+                 a host"
+            )));
+        }
+        tell!(
+            "zonelab: {most} connections at a time instead of {}: this process may have {limit} \
+             descriptors (ulimit -n)",
+            self.max_connections
+        );
+        self.max_connections = u32::try_from(most).unwrap_or(u32::MAX);
+        Ok(())
     }
 
     /// The bounds of memory, if this process may have `available` bytes. Those that no

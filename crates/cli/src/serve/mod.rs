@@ -185,7 +185,9 @@ docs/serve.md says how to connect, what is honoured and what is not.";
 ///
 /// # Errors
 /// [`Failure`] with its exit code.
-pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn serve(args: &mut Args) -> Result<Exit, Failure> {
+    args.fit_descriptors()?;
+    let args = &*args;
     let measure = Measure::new();
     shares::one_arena(&measure);
     let max_lateness = args
@@ -251,6 +253,17 @@ pub(crate) fn serve(args: &Args) -> Result<Exit, Failure> {
     } else {
         Exit::ExpectationFailed
     })
+}
+
+impl Args {
+    /// Has no more connections than there can be descriptors for.
+    fn fit_descriptors(&mut self) -> Result<(), Failure> {
+        let clients = |is_there: bool, most: usize| if is_there { most as u64 } else { 0 };
+        let web = clients(self.web.is_some(), http::Limits::default().connections);
+        let control = clients(self.control.is_some(), control::CLIENTS);
+        self.limits
+            .fit_descriptors(web + control, self.tls.is_wanted())
+    }
 }
 
 /// Bounds what takes memory by what this process may have.

@@ -50,6 +50,7 @@ mod search;
 mod serve_ftl;
 mod serve_linux;
 mod serve_sandbox;
+mod serve_ulimits;
 mod serve_web;
 mod served;
 mod shells;

@@ -279,6 +279,21 @@ fn a_mistake_gets_what_is_wrong_where_and_what_is_right() {
 }
 
 /// A directory is no file to name.
+/// What the parser of the command line repeats of it is the name of a file, perhaps.
+#[test]
+fn words_that_are_not_expected_move_no_cursor() {
+    let scratch = Scratch::new("mistakes-control");
+    let output = scratch.zonelab(&["store", "check", "a", "b\r\u{9b}2J\u{1b}[2J"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(
+        message.contains("unexpected argument 'b\u{fffd}\u{fffd}2J"),
+        "{message}"
+    );
+    let is_harmful = |c: char| c.is_control() && c != '\n';
+    assert!(!message.contains(is_harmful), "{message:?}");
+}
+
 #[test]
 fn a_directory_is_not_taken_for_a_file() {
     let scratch = Scratch::new("mistakes-directory");

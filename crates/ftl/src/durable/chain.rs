@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::places::sort_out;
 use super::survey::Journal;
 use crate::format::anchor::{Anchor, Position};
 use crate::format::journal::JournalBlock;
@@ -33,7 +34,13 @@ pub(super) struct Chain {
 }
 
 impl Counted {
-    pub(super) fn of(journal: Journal, anchor: &Anchor) -> Self {
+    pub(super) fn of(
+        mut journal: Journal,
+        anchor: &Anchor,
+        shape: &Shape,
+        reported: &[Zone],
+    ) -> Self {
+        sort_out(&mut journal, anchor, shape, reported);
         let used = journal.blocks.iter().map(|(_, at)| at.zone).collect();
         let mut epochs: BTreeMap<u32, Vec<(JournalBlock, Position)>> = BTreeMap::new();
         for (block, at) in journal.blocks {

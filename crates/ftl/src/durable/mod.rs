@@ -16,6 +16,7 @@ mod image;
 mod journal;
 pub mod look;
 mod mount;
+mod places;
 pub(crate) mod reads;
 pub mod repair;
 mod replay;

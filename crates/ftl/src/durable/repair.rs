@@ -186,21 +186,23 @@ impl Left {
         let media = Media::new(io, Rc::new(namespace.clone()), true);
         let reported = media.report().await?;
         let newest = survey::newest_anchor(&media, &reported).await?;
-        let Some((anchor_zone, raw)) = newest else {
+        let Some(newest) = newest else {
             return Err(beyond(&media, (0, 0), "no anchor is whole"));
         };
+        let (anchor_zone, raw) = (newest.zone, newest.raw);
         let Some((anchor, shape)) = raw.on(&namespace)? else {
             let what = "the newest anchor says what cannot be";
             return Err(beyond(&media, (anchor_zone, 0), what));
         };
         let mut read = BlocksRead::default();
-        let is_anchor_lost = newest_anchor(&media, &reported, &mut read).await.is_err();
+        let found = newest_anchor(&media, &reported, &mut read).await;
+        let is_anchor_lost = newest.is_replaced || found.is_err();
         let media = Media::new(io, Rc::new(shape), true);
         let a = survey::images(&media, raw.uuid, &reported, ImageSlot::A).await?;
         let b = survey::images(&media, raw.uuid, &reported, ImageSlot::B).await?;
         let journal = survey::journal(&media, raw.uuid, &reported).await?;
         Ok(Self {
-            journal: Counted::of(journal, &anchor),
+            journal: Counted::of(journal, &anchor, media.shape(), &reported),
             media,
             uuid: raw.uuid,
             reported,

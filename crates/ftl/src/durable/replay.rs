@@ -32,6 +32,16 @@ enum Then {
     Old,
 }
 
+/// What a zone of the journal has shown until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// A block that is older than the start of the journal: one more, and all of it is.
+    Old(Position),
+    /// Blocks of the journal.
+    Some,
+}
+
 struct Scan<'a> {
     media: &'a Media,
     anchor: &'a Anchor,
@@ -39,6 +49,9 @@ struct Scan<'a> {
     next: u64,
     /// The place has been passed where the epoch of the anchor begins.
     is_in_epoch: bool,
+    /// The epoch and the number that the block of the next place has, if it is of that epoch:
+    /// an epoch's blocks stand one behind the other. `None`: none is known of it.
+    expected: Option<(u32, u64)>,
     /// A block that may be missing.
     suspect: Option<FtlError>,
 }
@@ -62,6 +75,7 @@ pub(super) async fn read(
         blocks: Vec::new(),
         next: anchor.start,
         is_in_epoch: anchor.epoch_start < anchor.start,
+        expected: (anchor.epoch_start < anchor.start).then_some((anchor.epoch, anchor.start)),
         suspect: None,
     };
     let mut live = Vec::new();
@@ -112,37 +126,40 @@ impl Scan<'_> {
                     .corrupt(zone, 0, "a zone of the journal is offline"),
             );
         }
-        let media = self.media;
+        let (media, before) = (self.media, self.expected);
+        let mut seen = Seen::Nothing;
         let mut pieces = pin!(ahead(media, zone, from..of.written, &mut read.journal));
         while let Some(piece) = pieces.next().await {
             let (first, blocks) = piece?;
             for (block, at) in blocks.into_iter().zip(first..) {
-                self.pass(Position { zone, offset: at })?;
-                let found = match block {
-                    Ok(block) => journal::decode(shape, uuid, &block),
+                let at = Position { zone, offset: at };
+                self.pass(at)?;
+                match block.map(|block| journal::decode(shape, uuid, &block)) {
                     // The write that made its zone read only may have left it so.
-                    Err(_) if of.state == ZoneUse::ReadOnly => continue,
-                    Err(error) => {
-                        self.suspect(error);
-                        continue;
+                    Err(_) if of.state == ZoneUse::ReadOnly => {}
+                    Err(error) => self.suspect(error),
+                    Ok(Found::Foreign) => {}
+                    Ok(Found::Damaged) => {
+                        let what = "a block of the journal is damaged";
+                        self.suspect(self.media.corrupt(zone, at.offset, what));
                     }
-                };
-                match found {
-                    Found::Foreign => {}
-                    Found::Damaged => {
-                        self.suspect(self.media.corrupt(
-                            zone,
-                            at,
-                            "a block of the journal is damaged",
-                        ));
-                    }
-                    Found::Valid(block) => {
-                        if self.take(block, Position { zone, offset: at })? == Then::Old {
+                    Ok(Found::Valid(block)) => {
+                        if self.take(block, (at, of), &mut seen)? == Then::Old {
+                            self.expected = before;
                             return Ok(Then::Old);
                         }
                     }
                 }
+                self.expected = self.expected.map(|(epoch, next)| (epoch, next + 1));
             }
+        }
+        if matches!(seen, Seen::Old(_)) {
+            self.expected = before;
+            return Ok(Then::Old);
+        }
+        if of.is_dead() && seen == Seen::Nothing {
+            // The journal never was there.
+            self.expected = before;
         }
         let offset = from.max(of.written);
         if self.anchor.epoch_at.zone == zone {
@@ -175,6 +192,7 @@ impl Scan<'_> {
             return Err(self.missing(at));
         }
         self.truncate(start);
+        self.expected = Some((self.anchor.epoch, start));
         self.suspect = None;
         Ok(())
     }
@@ -190,29 +208,54 @@ impl Scan<'_> {
         self.suspect.take().unwrap_or(missing)
     }
 
-    fn take(&mut self, block: JournalBlock, at: Position) -> Result<Then, FtlError> {
-        if block.sequence < self.anchor.start {
-            return Ok(
-                match at.zone == self.anchor.start_at.zone && self.blocks.is_empty() {
-                    // Remains of a write that failed, in front of the start.
-                    true => Then::Continue,
-                    false => {
-                        self.suspect = None;
-                        Then::Old
-                    }
-                },
-            );
+    /// A block that is older than the start of the journal. Only a zone that holds nothing else,
+    /// and is not written any more, is behind its end: anywhere else it was put by mistake.
+    fn take_old(&mut self, (at, of): (Position, &Zone), seen: &mut Seen) -> Result<Then, FtlError> {
+        let is_behind = at.zone != self.anchor.start_at.zone && !of.is_active();
+        match *seen {
+            Seen::Nothing if is_behind => *seen = Seen::Old(at),
+            Seen::Old(_) => {
+                self.suspect = None;
+                return Ok(Then::Old);
+            }
+            Seen::Nothing | Seen::Some => return Err(self.misplaced(at)),
         }
-        let what = if block.epoch > self.anchor.epoch {
-            Some("a block of the journal is newer than the newest anchor")
-        } else if self.is_in_epoch != (block.epoch == self.anchor.epoch) {
-            Some("a block of the journal is not in its place")
-        } else {
-            None
-        };
-        if let Some(what) = what {
+        Ok(Then::Continue)
+    }
+
+    fn misplaced(&self, at: Position) -> FtlError {
+        let what = "a block of the journal is not in its place";
+        self.media.corrupt(at.zone, at.offset, what)
+    }
+
+    fn take(
+        &mut self,
+        block: JournalBlock,
+        (at, of): (Position, &Zone),
+        seen: &mut Seen,
+    ) -> Result<Then, FtlError> {
+        if block.sequence < self.anchor.start {
+            return self.take_old((at, of), seen);
+        }
+        if block.epoch > self.anchor.epoch {
+            let what = "a block of the journal is newer than the newest anchor";
             return Err(self.media.corrupt(at.zone, at.offset, what));
         }
+        let is_elsewhere = self.is_in_epoch != (block.epoch == self.anchor.epoch);
+        if let Seen::Old(first) = *seen {
+            let last_epoch = self.blocks.last().map_or(0, |last| last.epoch);
+            if is_elsewhere || block.epoch < last_epoch {
+                // Remains, in a zone that is old.
+                return self.take_old((at, of), seen);
+            }
+            return Err(self.misplaced(first));
+        }
+        let expected = self.expected.filter(|(epoch, _)| *epoch == block.epoch);
+        if is_elsewhere || expected.is_some_and(|(_, number)| number != block.sequence) {
+            return Err(self.misplaced(at));
+        }
+        *seen = Seen::Some;
+        self.expected = Some((block.epoch, block.sequence));
         if block.sequence > self.next {
             // Of a commit that has no end: or else the block before was durable.
             return match block.commit <= self.next {

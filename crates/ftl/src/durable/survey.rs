@@ -14,26 +14,47 @@ use crate::format::journal::{self, JournalBlock};
 use crate::media::{Media, Zone};
 use crate::shape::{ImageSlot, Shape};
 
-/// The newest anchor that is whole, and its zone.
+/// The newest anchor that is whole.
+pub(super) struct Newest {
+    pub(super) zone: u32,
+    pub(super) raw: Raw,
+    /// The last of a zone is an older one, which stands elsewhere too: the newest was there.
+    pub(super) is_replaced: bool,
+}
+
+/// Finds the newest anchor that is whole.
 pub(super) async fn newest_anchor(
     media: &Media,
     reported: &[Zone],
-) -> Result<Option<(u32, Raw)>, FtlError> {
+) -> Result<Option<Newest>, FtlError> {
     let mut newest: Option<(u32, Raw)> = None;
+    let mut numbers: Vec<u64> = Vec::new();
+    let mut is_replaced = false;
     for zone in media.shape().anchor() {
         let written = reported[zone as usize].written;
+        let first = numbers.len();
         each_block(media, zone, 0..written, |_, block| {
             let found = block.map_or(Ok(Found::Damaged), anchor::decode)?;
-            if let Found::Valid(raw) = found
-                && newest.as_ref().map(|(_, raw)| raw.sequence()) < Some(raw.sequence())
-            {
-                newest = Some((zone, raw));
+            if let Found::Valid(raw) = found {
+                numbers.push(raw.sequence());
+                if newest.as_ref().map(|(_, raw)| raw.sequence()) < Some(raw.sequence()) {
+                    newest = Some((zone, raw));
+                }
             }
             Ok(())
         })
         .await?;
+        // Each has a number of its own, and behind it are higher ones.
+        let (others, own) = numbers.split_at(first);
+        if let Some((last, before)) = own.split_last() {
+            is_replaced |= before.iter().any(|number| number >= last) || others.contains(last);
+        }
     }
-    Ok(newest)
+    Ok(newest.map(|(zone, raw)| Newest {
+        zone,
+        raw,
+        is_replaced,
+    }))
 }
 
 /// What one slot holds of an image.

@@ -159,6 +159,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Found<Raw>, FtlError> {
     let alike = head.magic.iter().zip(Body::MAGIC);
     let alike = alike.filter(|(found, wanted)| **found == *wanted).count();
     Ok(match found {
+        Found::Foreign if super::is_of_layer(uuid.get(), bytes) => Found::Damaged,
         Found::Damaged if alike < Body::MAGIC.len() / 2 => Found::Foreign,
         found => found,
     })

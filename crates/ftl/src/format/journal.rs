@@ -78,9 +78,14 @@ fn entry_of(change: &MapChange) -> Entry {
     }
 }
 
-/// What a block is. One with changes that cannot be counts as damaged.
+/// What a block is. One with changes that cannot be counts as damaged, and so does one of
+/// another kind, which nobody writes to the journal.
 pub(crate) fn decode(shape: &Shape, uuid: u128, bytes: &[u8]) -> Found<JournalBlock> {
-    super::open::<Journal>(uuid, bytes).and_then(|(rest, entries)| {
+    let found = match super::open::<Journal>(uuid, bytes) {
+        Found::Foreign if super::is_of_layer(uuid, bytes) => Found::Damaged,
+        found => found,
+    };
+    found.and_then(|(rest, entries)| {
         let (count, before) = (rest.count.get(), rest.repeated.get().checked_sub(1));
         let all = count.checked_add(before.unwrap_or(0))?;
         if all > shape.changes_per_block() || rest.commit > rest.sequence {

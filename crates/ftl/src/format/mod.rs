@@ -19,6 +19,8 @@ use crate::shape::{HEADER_BYTES, Shape};
 pub const VERSION: u32 = 1;
 /// Bytes of magic, version and uuid.
 const IDENTITY_BYTES: usize = 28;
+/// How the magic of every kind begins.
+const MAGIC_OF_ALL: &[u8] = b"ZLFTL";
 /// The checksum, in each header.
 const CRC_BYTES: core::ops::Range<usize> = 12..16;
 
@@ -126,6 +128,17 @@ fn open<K: Kind>(uuid: u128, block: &[u8]) -> Found<(&K, &[u8])> {
         return Found::Damaged;
     }
     Found::Foreign
+}
+
+/// Whether a block is a whole one of this layer, of whatever kind: where another kind belongs,
+/// it is there by mistake, and what belongs there is lost.
+fn is_of_layer(uuid: u128, block: &[u8]) -> bool {
+    Head::ref_from_prefix(block).is_ok_and(|(head, _)| {
+        head.uuid.get() == uuid
+            && head.version.get() == VERSION
+            && head.magic.starts_with(MAGIC_OF_ALL)
+            && head.crc.get() == checksum(block)
+    })
 }
 
 /// The words of a map in a block.

@@ -110,6 +110,21 @@ impl Life {
         damaged.expect("the drive takes it");
     }
 
+    /// Puts a copy of a block of metadata where another one is.
+    fn replace(&mut self, (zone, offset): (u32, u32), (of, from): (u32, u32)) {
+        let shape = self.look.shape.clone();
+        let replaced = ask(&mut self.machine, async move |io| {
+            let media = Media::new(&io, Rc::new(shape.clone()), true);
+            let copy = media.read(of, from, 1).await?;
+            let at = shape.bytes(offset);
+            rewrite(io, shape, zone, |bytes| {
+                bytes[at..at + copy.len()].copy_from_slice(&copy);
+            })
+            .await
+        });
+        replaced.expect("the drive takes it");
+    }
+
     fn opens(&mut self) -> Result<(), FtlError> {
         ask(&mut self.machine, async |io| {
             Durable::look(&io, NSID).await.map(drop)
@@ -263,6 +278,72 @@ fn every_block_of_metadata_can_be_damaged() {
     println!("{met:?}");
     assert!(met.harmless > 0 && met.repaired > 0 && met.cut_back > 0 && met.footers > 0);
     assert_eq!(met.refused, 0);
+}
+
+/// A write that went to the wrong place, or was lost where another block had been: a block
+/// that is whole, and not the one that belongs there.
+#[test]
+fn every_block_of_metadata_can_be_replaced_by_another() {
+    let met = Mutex::new(Met::default());
+    let name = "--test suite every_block_of_metadata_can_be_replaced_by_another";
+    each_seed(name, 3, |seed| {
+        let mut rng = Rng::new(seed, 10);
+        let mut first = Life::new(seed);
+        let all = first.metadata();
+        let shape = first.look.shape.clone();
+        let is_data = |zone: u32| matches!(Purpose::of(&shape, zone), Purpose::Data(_));
+        let is_journal = |(zone, _): &&(u32, u32)| shape.journal().contains(zone);
+        let journal: Vec<(u32, u32)> = all.iter().filter(is_journal).copied().collect();
+        for (index, target) in all.iter().enumerate().filter(|(_, at)| !is_data(at.0)) {
+            // Of the journal, the one before in its zone, and any.
+            let mut sources = vec![all[rng.below(all.len() as u64) as usize]];
+            if is_journal(&target) {
+                sources.push(journal[rng.below(journal.len() as u64) as usize]);
+            }
+            sources.extend(index.checked_sub(1).map(|before| all[before]));
+            for source in sources.into_iter().filter(|source| source != target) {
+                let mut life = Life::new(seed);
+                life.replace(*target, source);
+                let at = format!("{target:?} by {source:?}");
+                is_never_wrong(&mut life, &at, &met);
+                life.goes_on(&mut rng);
+            }
+        }
+    });
+    let met = met.into_inner().expect("adding cannot fail");
+    println!("{met:?}");
+    assert!(met.harmless > 0 && met.repaired > 0 && met.cut_back > 0);
+    assert_eq!(met.refused, 0);
+}
+
+/// It mounts, or is repaired; and what is older then than what was flushed is said.
+fn is_never_wrong(life: &mut Life, at: &str, met: &Mutex<Met>) {
+    let mounts = life.opens();
+    let dry = life.repair(false);
+    let done = life.repair(true);
+    let mut met = met.lock().expect("adding cannot fail");
+    let Ok(done) = done else {
+        met.refused += 1;
+        panic!("{at}: {mounts:?}, {dry:?}");
+    };
+    assert_eq!(done.damage.is_none(), mounts.is_ok(), "{at}");
+    match (&mounts, done.cut_back.is_empty()) {
+        (Ok(()), _) => met.harmless += 1,
+        (Err(_), true) => met.repaired += 1,
+        (Err(_), false) => met.cut_back += 1,
+    }
+    drop(met);
+    let older: BTreeSet<u32> = life.older().iter().map(|(block, _)| *block).collect();
+    match done.cut_back[..] {
+        [] => assert_eq!(older, BTreeSet::new(), "{at}: {mounts:?}, {done:?}"),
+        // The last block of the journal: nothing else.
+        [CutBack::Journal { first, count }] => {
+            assert_eq!(count, 1, "{at}: {done:?}");
+            let changed = life.changed(first, count);
+            assert!(older.is_subset(&changed), "{at}: {older:?}, {done:?}");
+        }
+        _ => panic!("{at}: {mounts:?}, {done:?}"),
+    }
 }
 
 /// Of an image with more damage than its parity makes good, the older one has the blocks, and

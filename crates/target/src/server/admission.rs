@@ -70,17 +70,24 @@ impl Server {
         };
         let strangers = self.peers.iter().enumerate().filter_map(|(index, peer)| {
             let peer = peer.as_ref().filter(|peer| is_stranger(peer))?;
-            let is_discovery = peer.standing == Standing::Discovery;
+            let is_calculated = peer.queue.is_some_and(|of| self.calculations.has(of));
+            // It waits for this server.
+            let moved = if is_calculated { now } else { peer.moved };
+            let progress = match peer.standing {
+                Standing::Discovery => Progress::Silent,
+                _ => Progress::of((peer.opened, moved), now, peer.queue.is_some()),
+            };
             let stranger = Stranger {
                 index,
                 network: Network::of(peer.address.ip()),
-                progress: Progress::of(peer.opened, now, peer.queue.is_some(), is_discovery),
-                opened: peer.opened,
+                progress,
+                moved,
             };
             only.is_none_or(|only| only == stranger.network)
                 .then_some(stranger)
         });
-        let Some(index) = victim(strangers.collect()) else {
+        let crowd = limits.address_strangers / 2;
+        let Some(index) = victim(strangers.collect(), crowd) else {
             return false;
         };
         self.turned_away += 1;

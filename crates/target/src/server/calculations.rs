@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use zonelab_device::Nanos;
 
 use super::rates::{Pace, Rates};
-use crate::controller::{Calculated, Calculation};
+use crate::controller::{Calculated, Calculation, QueueHandle};
 
 /// Over this time, an address gets as many calculations as it gets in a row.
 const SPAN: Nanos = Nanos::from_secs(4);
@@ -33,8 +33,8 @@ pub(super) struct Calculations {
     waiting: VecDeque<(IpAddr, Calculation)>,
     rates: Rates,
     thread: Option<Thread>,
-    /// The thread has one.
-    is_busy: bool,
+    /// The thread has one, of this queue.
+    at_work: Option<QueueHandle>,
     bell: Arc<OwnedFd>,
 }
 
@@ -50,7 +50,7 @@ impl Calculations {
                 burst: most,
             }),
             thread: None,
-            is_busy: false,
+            at_work: None,
             bell: Arc::new(bell),
         })
     }
@@ -78,19 +78,23 @@ impl Calculations {
         self.waiting.retain(|(_, work)| is_wanted(work));
     }
 
-    /// The result of the last one, if it is there.
-    pub(super) fn finished(&mut self) -> Option<Calculated> {
-        if !self.is_busy {
-            return None;
-        }
+    /// Whether one of a queue waits or is under way.
+    pub(super) fn has(&self, queue: QueueHandle) -> bool {
+        let mut waiting = self.waiting.iter();
+        self.at_work == Some(queue) || waiting.any(|(_, work)| work.queue() == queue)
+    }
+
+    /// The result of the last one, if it is there, and the queue that it is for.
+    pub(super) fn finished(&mut self) -> Option<(QueueHandle, Calculated)> {
+        let queue = self.at_work?;
         let result = self.thread.as_ref()?.results.try_recv().ok()?;
-        self.is_busy = false;
-        Some(result)
+        self.at_work = None;
+        Some((queue, result))
     }
 
     /// Gives the thread the next one if it has none.
     pub(super) fn begin(&mut self, now: Nanos) {
-        if self.is_busy || self.waiting.is_empty() {
+        if self.at_work.is_some() || self.waiting.is_empty() {
             return;
         }
         let (rates, waiting) = (&mut self.rates, &self.waiting);
@@ -109,7 +113,8 @@ impl Calculations {
         let thread = self.thread.get_or_insert_with(|| start(Arc::clone(bell)));
         // Nothing else is in the channel; and a thread that is gone answers nothing,
         // so that the authentication runs out of time.
-        self.is_busy = thread.work.try_send(work).is_ok();
+        let queue = work.queue();
+        self.at_work = thread.work.try_send(work).is_ok().then_some(queue);
     }
 }
 
@@ -140,7 +145,7 @@ fn start(bell: Arc<OwnedFd>) -> Thread {
 #[cfg(test)]
 mod tests {
     use super::super::{Backend, Server, ServerSettings, loop_calls};
-    use crate::controller::{Connected, Done, QueueHandle};
+    use crate::controller::{Connected, Done};
     use zonelab_device::Buf;
     use zonelab_nvme::fabrics::{Connect, ConnectData};
     use zonelab_nvme::queue::{CompletionEntry, SubmissionEntry};

@@ -188,6 +188,9 @@ impl Server {
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return 0;
         };
+        if peer.queue.is_some() {
+            peer.moved = now;
+        }
         match event {
             Event::Command {
                 entry,
@@ -260,6 +263,7 @@ impl Server {
                 own(&mut self.owners, connected.queue, index);
                 self.lateness.add_queue(command.qid);
                 peer.queue = Some(connected.queue);
+                peer.moved = now;
                 peer.qid = command.qid;
                 peer.host = Some(self.budget.join(&data.hostnqn));
                 peer.connection.connected(&connected);
@@ -289,7 +293,12 @@ impl Server {
 
     /// Takes results of calculations, and begins the next one.
     pub(super) fn calculate(&mut self, backend: &mut impl Backend, now: Nanos) {
-        if let Some(result) = self.calculations.finished() {
+        if let Some((queue, result)) = self.calculations.finished() {
+            if let Some(index) = self.owner(queue)
+                && let Some(Some(peer)) = self.peers.get_mut(index)
+            {
+                peer.moved = now;
+            }
             backend.calculated(now, result);
         }
         self.calculations.begin(now);

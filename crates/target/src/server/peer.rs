@@ -99,6 +99,8 @@ pub(super) struct Peer {
     pub(super) is_read: bool,
     /// When it was accepted.
     pub(super) opened: Nanos,
+    /// When it came a step further for the last time, while it is a stranger.
+    pub(super) moved: Nanos,
     /// When nothing more was to be sent after its end.
     pub(super) ended: Option<Nanos>,
     /// To be removed. Only the server says so, which then does it.
@@ -130,6 +132,7 @@ impl Peer {
             waits_for_room: false,
             is_read: true,
             opened: now,
+            moved: now,
             ended: None,
             is_gone: false,
             received: Meter::default(),
