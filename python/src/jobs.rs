@@ -31,7 +31,7 @@ const GIVEN: &str = "jobs";
 /// Tables for people, as wide as they are.
 const PLAIN: Style = Style {
     width: None,
-    colour: false,
+    colour: None,
 };
 
 /// One thread, whose progress is not told.

@@ -333,7 +333,7 @@ impl Results {
     fn __str__(&self) -> String {
         let plain = Style {
             width: None,
-            colour: false,
+            colour: None,
         };
         table::comparison(&self.judged.rows, &self.judged.summary, &plain)
     }

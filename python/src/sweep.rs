@@ -371,7 +371,7 @@ impl SweepResults {
     fn __str__(&self) -> String {
         let plain = Style {
             width: None,
-            colour: false,
+            colour: None,
         };
         let text = self.pack.text(&self.lines, false, &plain);
         text.unwrap_or_else(|error| error.to_string())

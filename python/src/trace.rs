@@ -55,7 +55,7 @@ impl Trace {
     fn summary(&self) -> String {
         let plain = Style {
             width: None,
-            colour: false,
+            colour: None,
         };
         self.inner.summary(&self.inner.explain(), &plain)
     }
