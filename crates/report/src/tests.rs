@@ -105,6 +105,7 @@ fn result(x: usize, kiops: f64, experiment: &Experiment) -> PointResult {
             detail: JobDetail {
                 measured: None,
                 behind: Nanos::ZERO,
+                is_uncertain: false,
                 operations: 10,
                 latencies: vec![Nanos(5); 11],
                 throughput: vec![slot(0, 4), slot(500, 6)],

@@ -66,6 +66,7 @@ fn made_up(point: &run::Point, number: usize) -> PointResult {
             detail: JobDetail {
                 measured: None,
                 behind: Nanos::ZERO,
+                is_uncertain: false,
                 operations: 1_000_000,
                 latencies: quantiles().into_iter().map(latency).collect(),
                 throughput: Vec::new(),
