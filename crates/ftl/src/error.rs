@@ -187,7 +187,8 @@ pub enum FtlError {
 impl FtlError {
     /// The drive has no room at present: nothing is wrong with a zone, and the same command
     /// may succeed later.
-    pub(crate) const fn is_no_room(&self) -> bool {
+    #[must_use]
+    pub const fn is_no_room(&self) -> bool {
         matches!(
             self,
             Self::Command {

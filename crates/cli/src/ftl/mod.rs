@@ -127,6 +127,7 @@ pub(crate) fn failure(device: &str, error: &FtlError) -> Failure {
         return Failure::usage(format!("--{option} {value}: valid: {valid}"));
     }
     let exit = match error {
+        error if error.is_no_room() => Exit::Environment,
         FtlError::Command { .. }
         | FtlError::Stuck
         | FtlError::Gone(_)
@@ -135,6 +136,7 @@ pub(crate) fn failure(device: &str, error: &FtlError) -> Failure {
         _ => Exit::InvalidInput,
     };
     let hint = match error {
+        error if error.is_no_room() => ": is the disk of its store full?",
         // Metadata, or the blocks of whoever reads them: looking tells which.
         FtlError::Corrupt { .. } | FtlError::Command { action: "read", .. } => {
             "; `zonelab ftl repair` says what can be saved"

@@ -67,6 +67,8 @@ fn interference_counts_operations() {
         [[series]]\nname = \"alone\"\njobs = [\"f\"]\n\
         [[series]]\nname = \"beside\"\njobs = [\"f\", \"other\"]\n\
         [[interference]]\nseries = \"beside\"\nisolated = \"alone\"\njob = \"f\"\nalpha = \"100%\"\n\
+        [[check]]\nsays = \"s\"\nat_least = 0\n\
+        value = { series = \"alone\", job = \"f\", metric = \"kiops\" }\n\
         [[job]]\nname = \"unused\"\nwork = \"read\"\nzones = \"0..=3\"\nruntime = \"1s\"\n";
     let (found, said) = run(&scratch, text, &[]);
     let by_count = |place: &str| found[place]["kiops_by_count"];

@@ -354,31 +354,6 @@ fn a_job_goes_on_from_where_the_zone_stands() {
     let append = ["--rw=write", "--zone_append=1", "--size=4z"];
     assert_eq!(failed_of(&lost, &append), (3, all.1 - 3));
 
-    // What was written is read back nevertheless, and of that nothing is wrong.
-    let fault = "[[fault]]\non = \"write\"\nskip = 5\ncount = 3\neffect = \"fail\"\n";
-    scratch.write("fault.toml", fault);
-    let verified = [
-        "--name=a",
-        "--rw=write",
-        "--bs=64k",
-        "--size=4z",
-        "--verify=crc32c",
-    ];
-    let more = [
-        "--device=small-zones",
-        "--faults=fault.toml",
-        "--continue_on_error=all",
-    ];
-    let json = ["--output-format=json"];
-    let output = scratch.fio(&[&verified[..], &more, &json].concat());
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of_job = &json["jobs"][0]["zonelab"];
-    assert_eq!(of_job["failed_ios"], 3, "{of_job}");
-    assert_eq!(
-        of_job["operations"]["read"], of_job["operations"]["write"],
-        "{of_job}"
-    );
-
     let dies = "on = \"write\", skip = 5, count = 1, effect = \"read-only\"";
     let while_it = ["--size=4z", "--time_based", "--runtime=2"];
     for rw in ["--rw=write", "--rw=randwrite", "--rw=trimwrite"] {
@@ -432,6 +407,35 @@ fn a_job_goes_on_from_where_the_zone_stands() {
     let offline = offline.replace("1..=2", "0..=3");
     let (failed, _) = failed_of(&offline, &[&["--rw=write"][..], &while_it].concat());
     assert_eq!(failed, 4);
+}
+
+/// After failures that are tolerated, what was written is read back.
+#[test]
+fn what_was_written_beside_failures_is_verified() {
+    let scratch = Scratch::new("fio-verified");
+    let fault = "[[fault]]\non = \"write\"\nskip = 5\ncount = 3\neffect = \"fail\"\n";
+    scratch.write("fault.toml", fault);
+    let verified = [
+        "--name=a",
+        "--rw=write",
+        "--bs=64k",
+        "--size=4z",
+        "--verify=crc32c",
+    ];
+    let more = [
+        "--device=small-zones",
+        "--faults=fault.toml",
+        "--continue_on_error=all",
+    ];
+    let json = ["--output-format=json"];
+    let output = scratch.fio(&[&verified[..], &more, &json].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of_job = &json["jobs"][0]["zonelab"];
+    assert_eq!(of_job["failed_ios"], 3, "{of_job}");
+    assert_eq!(
+        of_job["operations"]["read"], of_job["operations"]["write"],
+        "{of_job}"
+    );
 }
 
 /// A zone that is reset has written nothing: it counts under `trim`, within the job's rate.

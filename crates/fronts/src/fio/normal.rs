@@ -41,6 +41,24 @@ pub fn to_text(report: &Report<'_>) -> String {
     text
 }
 
+/// Whether it became steady, if it was to.
+fn push_steady_state(text: &mut String, entry: &Entry<'_>) {
+    let Some(of) = &entry.steadiness else {
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "  steadystate  : attained={}, bw={} ({}), iops={}, {}={:.3}{}",
+        if of.is_attained { "yes" } else { "no" },
+        binary(of.mean(|of| of.bytes_per_second), "/s"),
+        decimal(of.mean(|of| of.bytes_per_second), "/s"),
+        count(of.mean(|of| of.iops)),
+        steady::name(&of.goal, " slope", " mean dev"),
+        of.criterion,
+        if of.goal.is_percent { "%" } else { "" },
+    );
+}
+
 /// What the drive did, if it did anything.
 fn push_drive(text: &mut String, work: &DriveWork) {
     let totals = &work.totals;
@@ -103,19 +121,7 @@ fn push_entry(text: &mut String, report: &Report<'_>, entry: &Entry<'_>) {
             target.latency.0, target.window.0, target.percent
         );
     }
-    if let Some(of) = &entry.steadiness {
-        let _ = writeln!(
-            text,
-            "  steadystate  : attained={}, bw={} ({}), iops={}, {}={:.3}{}",
-            if of.is_attained { "yes" } else { "no" },
-            binary(of.mean(|of| of.bytes_per_second), "/s"),
-            decimal(of.mean(|of| of.bytes_per_second), "/s"),
-            count(of.mean(|of| of.iops)),
-            steady::name(&of.goal, " slope", " mean dev"),
-            of.criterion,
-            if of.goal.is_percent { "%" } else { "" },
-        );
-    }
+    push_steady_state(text, entry);
     if let Some(late) = entry.too_late {
         let _ = writeln!(
             text,

@@ -19,7 +19,9 @@ fn results(values: &[(&str, &str, f64, f64)]) -> Vec<PointResult> {
             job.metrics.neighbours.clear();
             for (series, x, kiops, p95) in values {
                 if result.series == *series && result.x.text == *x {
-                    job.metrics.values.insert("kiops", *kiops);
+                    for metric in ["kiops", "kiops_by_count"] {
+                        job.metrics.values.insert(metric, *kiops);
+                    }
                     job.metrics.values.insert("lat_p95_us", *p95);
                 }
             }

@@ -81,9 +81,15 @@ enum Stage {
         waiting: VecDeque<Asked>,
     },
     Mounted(Box<Mounted>),
-    /// It could not be mounted.
-    Failed(FtlError),
+    /// It could not be mounted. Where the drive had no room for that, it is tried again.
+    Failed {
+        error: FtlError,
+        again: Option<Nanos>,
+    },
 }
+
+/// How long the drive is left alone that had no room for a mount.
+const RETRY_AFTER: Nanos = Nanos::from_ms(500);
 
 /// A drive that is served, with a translation layer or without.
 pub type Served = Subsystem<FtlLayer>;
@@ -164,7 +170,7 @@ impl FtlLayer {
             }
         }
         match layer.stage {
-            Stage::Failed(error) => Err(error),
+            Stage::Failed { error, .. } => Err(error),
             _ => Ok(layer),
         }
     }
@@ -195,7 +201,7 @@ impl FtlLayer {
         let (failure, mounted) = match &self.stage {
             Stage::Mounting { .. } => (None, None),
             Stage::Mounted(mounted) => (mounted.failure(), Some(mounted)),
-            Stage::Failed(error) => (Some(error.clone()), None),
+            Stage::Failed { error, .. } => (Some(error.clone()), None),
         };
         LayerState {
             size_lbas: shown.map_or(0, |of| of.size_lbas),
@@ -203,7 +209,11 @@ impl FtlLayer {
             mounts: self.mounts,
             is_well: mounted.is_some() && failure.is_none(),
             failure: failure.map(|error| error.to_string()),
-            is_starved: mounted.is_some_and(|of| of.is_starved()),
+            is_starved: match &self.stage {
+                Stage::Mounted(mounted) => mounted.is_starved(),
+                Stage::Mounting { .. } => false,
+                Stage::Failed { again, .. } => again.is_some(),
+            },
             data_zones: mounted.map_or(0, |of| of.data_zones()),
             metrics: mounted.map_or_else(Metrics::default, |of| of.metrics()),
         }
@@ -238,7 +248,11 @@ impl FtlLayer {
                 mounted.advance(self.now, &self.mail, done);
                 self.say();
             }
-            Stage::Failed(_) => {}
+            Stage::Failed { again, .. } => {
+                if again.is_some_and(|at| at <= self.now) {
+                    self.mount_again();
+                }
+            }
         }
         for ended in &done[before..] {
             if let Some(log) = &mut self.log {
@@ -268,9 +282,18 @@ impl FtlLayer {
         }
     }
 
+    /// Mounts what is on the drive, of which nothing is known any more.
+    fn mount_again(&mut self) {
+        self.mail = self.mail.anew();
+        self.stage = mounting(&self.mail, &self.below, Start::Mount, &self.settings.mount);
+    }
+
     /// The mount is over.
     fn enter(&mut self) {
-        let failed = Stage::Failed(FtlError::Stuck);
+        let failed = Stage::Failed {
+            error: FtlError::Stuck,
+            again: None,
+        };
         let Stage::Mounting { mount, waiting } = std::mem::replace(&mut self.stage, failed) else {
             return;
         };
@@ -281,7 +304,10 @@ impl FtlLayer {
         match mounted {
             Ok(mut mounted) => {
                 self.mounts += 1;
-                (self.is_starved, self.has_failed) = (false, false);
+                if std::mem::take(&mut self.is_starved) {
+                    tracing::warn!("the layer is mounted again");
+                }
+                self.has_failed = false;
                 if let Some(log) = &mut self.log {
                     log.mark(&format!("mounted {}", self.mounts));
                 }
@@ -292,8 +318,13 @@ impl FtlLayer {
                 self.stage = Stage::Mounted(Box::new(mounted));
             }
             Err(error) => {
-                tracing::error!(%error, "the layer cannot be mounted");
-                self.stage = Stage::Failed(error);
+                // Nothing says so of a drive that is only being started.
+                let has_room_later = error.is_no_room() && self.mounts > 0;
+                if !(has_room_later && std::mem::replace(&mut self.is_starved, true)) {
+                    tracing::error!(%error, "the layer cannot be mounted");
+                }
+                let again = has_room_later.then(|| self.now + RETRY_AFTER);
+                self.stage = Stage::Failed { error, again };
                 // Whoever waits is told like whoever comes.
                 self.refused.extend(waiting);
             }
@@ -333,7 +364,7 @@ impl Layer for FtlLayer {
         match &mut self.stage {
             Stage::Mounting { waiting, .. } => waiting.push_back(asked),
             Stage::Mounted(mounted) => mounted.submit(self.now, asked),
-            Stage::Failed(_) => self.refused.push(asked),
+            Stage::Failed { .. } => self.refused.push(asked),
         }
         Ok(())
     }
@@ -345,7 +376,7 @@ impl Layer for FtlLayer {
         let next = match &self.stage {
             Stage::Mounting { mount, .. } => mount.next_event(),
             Stage::Mounted(mounted) => mounted.next_event(),
-            Stage::Failed(_) => None,
+            Stage::Failed { again, .. } => *again,
         };
         next.map(|at| at.max(self.now))
     }
@@ -400,15 +431,14 @@ impl Layer for FtlLayer {
             }
         }
         self.refused.clear();
-        self.mail = self.mail.anew();
-        self.stage = mounting(&self.mail, &self.below, Start::Mount, &self.settings.mount);
+        self.mount_again();
     }
 
     fn is_read_only(&self) -> bool {
         match &self.stage {
             Stage::Mounting { .. } => false,
             Stage::Mounted(mounted) => mounted.is_starved() || mounted.failure().is_some(),
-            Stage::Failed(_) => true,
+            Stage::Failed { .. } => true,
         }
     }
 

@@ -574,7 +574,7 @@ fn a_layer_without_room_is_read_only_until_it_has() {
         seed: 1,
         faults: vec![full],
     };
-    drive.add_faults(drive.drive().now(), plan);
+    drive.add_faults(drive.drive().now(), plan.clone());
     for (op, data) in [(Op::Flush, None), (write, data())] {
         let status = ends(&mut layer, &mut drive, op, data);
         assert_eq!(status, Status::CAPACITY_EXCEEDED, "{op:?}");
@@ -592,4 +592,25 @@ fn a_layer_without_room_is_read_only_until_it_has() {
     for (op, data) in [(write, data()), (Op::Flush, None)] {
         assert_eq!(ends(&mut layer, &mut drive, op, data), Status::SUCCESS);
     }
+
+    // A mount that has no room comes about when there is some.
+    drive.add_faults(drive.drive().now(), plan);
+    layer.power_lost(&mut drive, &mut Vec::new());
+    wait(&mut layer, &mut drive);
+    wait(&mut layer, &mut drive);
+    let state = layer.state();
+    assert!(
+        layer.is_read_only() && state.is_starved && !state.is_well,
+        "{state:?}"
+    );
+    let read = Op::Read {
+        slba: Lba(3),
+        nlb: 1,
+    };
+    let refused = ends(&mut layer, &mut drive, read, None);
+    assert!(!refused.is_success(), "{refused}");
+    drive.clear_faults();
+    wait(&mut layer, &mut drive);
+    assert!(layer.state().is_well && !layer.is_read_only());
+    assert_eq!(ends(&mut layer, &mut drive, write, data()), Status::SUCCESS);
 }

@@ -3,9 +3,10 @@
 use zonelab_config::Problem;
 use zonelab_device::Nanos;
 
-use super::{PlannedShare, Planner};
+use super::{PlannedJob, PlannedShare, Planner};
 use crate::fio::file::Section;
-use crate::workload::directed::Direction;
+use crate::rate;
+use crate::workload::directed::{Direction, Flow};
 use crate::workload::latency::{LatencyGoals, LatencyTarget};
 use crate::workload::steady::SteadyGoal;
 
@@ -83,6 +84,32 @@ impl Planner<'_> {
             ramp: Nanos(steady.ramp),
             interval: Nanos(steady.interval),
         }))
+    }
+
+    /// How much later than its stage a thread begins, so that threads and jobs with a rate are out
+    /// of step.
+    pub(super) fn out_of_step(
+        &self,
+        (thread, number): (u32, u32),
+        flows: &[Option<Flow>; 3],
+    ) -> Nanos {
+        let lba_bytes = self.device.lba_bytes;
+        let periods = flows.iter().flatten();
+        let periods = periods.filter_map(|flow| flow.period(lba_bytes));
+        let period = periods.min().unwrap_or(Nanos::ZERO);
+        let among_threads = rate::out_of_step(thread, period);
+        let is_rated = |job: &PlannedJob| {
+            let mut flows = job.spec.work.flows.iter().flatten();
+            flows.any(|flow| flow.period(lba_bytes).is_some())
+        };
+        let stage = self.plan.stages - 1;
+        let is_earlier = |job: &PlannedJob| job.stage == stage && job.number + thread < number;
+        let mut earlier = self.plan.jobs.iter().filter(|job| is_earlier(job));
+        if !earlier.any(is_rated) {
+            return among_threads;
+        }
+        let drawn = rate::phase(self.seed, number - thread, period);
+        Nanos(among_threads.saturating_add(drawn).0 % period.0.max(1))
     }
 
     /// Whose share of what is done together a job has, if it has one.

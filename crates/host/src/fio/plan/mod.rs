@@ -456,28 +456,7 @@ impl<'a> Planner<'a> {
         let pattern = pattern(section, lbas * self.device.lba_bytes);
         let (low, high) = options.startdelay;
         let spread = Rng::new(self.seed, u64::from(number) | 1 << 40).below(high - low + 1);
-        let periods = flows
-            .iter()
-            .flatten()
-            .filter_map(|flow| flow.period(self.device.lba_bytes));
-        let period = periods.min().unwrap_or(Nanos::ZERO);
-        let mut out_of_step = rate::out_of_step(thread, period);
-        let stage = self.plan.stages - 1;
-        let lba_bytes = self.device.lba_bytes;
-        let is_rated = |job: &PlannedJob| {
-            let mut flows = job.spec.work.flows.iter().flatten();
-            flows.any(|flow| flow.period(lba_bytes).is_some())
-        };
-        let is_earlier = |job: &PlannedJob| job.stage == stage && job.number + thread < number;
-        if self
-            .plan
-            .jobs
-            .iter()
-            .any(|job| is_earlier(job) && is_rated(job))
-        {
-            let drawn = rate::phase(self.seed, number - thread, period);
-            out_of_step = Nanos(out_of_step.saturating_add(drawn).0 % period.0.max(1));
-        }
+        let out_of_step = self.out_of_step((thread, number), &flows);
         let mut work = DirectedWork {
             zones,
             flows,
