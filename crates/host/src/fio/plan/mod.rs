@@ -16,7 +16,6 @@ use super::cpus::Cpus;
 use super::file::{JobFile, Section};
 use super::job::ExitWhat;
 use super::value::Amount;
-use crate::rate;
 use crate::rng::Rng;
 use crate::workload::directed::{DirectedWork, Pattern};
 use crate::workload::record::Recording;
