@@ -595,7 +595,7 @@ fn a_layer_without_room_is_read_only_until_it_has() {
 
     // A mount that has no room comes about when there is some.
     drive.add_faults(drive.drive().now(), plan);
-    layer.power_lost(&mut drive, &mut Vec::new());
+    layer.power_lost(&drive, &mut Vec::new());
     wait(&mut layer, &mut drive);
     wait(&mut layer, &mut drive);
     let state = layer.state();
