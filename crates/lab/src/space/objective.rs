@@ -223,7 +223,7 @@ impl Objective {
             Some(pair) => {
                 let curve = |series: &str, x: &str, job: &str| -> Option<CurvePoint> {
                     Some((
-                        at(series, x, job, "kiops_by_count")?,
+                        at(series, x, job, &pair.throughput)?,
                         at(series, x, job, "lat_p95_us")?,
                     ))
                 };
