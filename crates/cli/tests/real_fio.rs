@@ -8,6 +8,8 @@
 
 #[path = "real_fio/blocks.rs"]
 mod blocks;
+#[path = "real_fio/examples.rs"]
+mod examples;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -30,6 +30,17 @@ impl Step {
         }
     }
 
+    /// A step that runs another program there.
+    pub(crate) fn program(name: &'static str, words: &[&str]) -> Self {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(root());
+        Self {
+            name,
+            command,
+            missing: None,
+        }
+    }
+
     /// A step that needs the rights of root: by `sudo` if there is one.
     pub(crate) fn as_root(name: &'static str, words: &[&str]) -> Self {
         let mut words = words.to_vec();

@@ -245,6 +245,13 @@ const FIO_PROGRAMS: [&str; 2] = ["fio", "python3"];
 /// How to get it, on Debian and its relatives.
 const INSTALL_FIO: &str = "apt-get install fio python3";
 
+/// What fetches a file, with the settings that apt has.
+const FETCHES: &str = "/usr/lib/apt/apt-helper";
+/// The job files of fio 3.39, in a package of Debian 13. The project keeps none of them.
+const EXAMPLES: &str = "http://deb.debian.org/debian/pool/main/f/fio/fio-examples_3.39-1_all.deb";
+const EXAMPLES_SUM: &str =
+    "SHA256:cb35b548bf607353e901947dfa33b4c559e57d3d9dc816839f7f3c2c1924947f";
+
 /// The steps of the tier `fio`. Where machines are made for one run
 /// (`install`), it installs what it needs.
 fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
@@ -272,7 +279,23 @@ fn fio(install: bool, has: impl Fn(&str) -> bool) -> Vec<Step> {
         });
     }
     let mut tests = named_test("tests beside the real fio", &["real_fio"]);
-    tests.missing = (!is_there && !install).then_some(INSTALL_FIO);
+    let is_there = is_there || install;
+    tests.missing = if !is_there {
+        Some(INSTALL_FIO)
+    } else if ![FETCHES, "dpkg-deb"].into_iter().all(&has) {
+        Some("a Debian, which fetches fio's own job files")
+    } else {
+        let package = target().join("fio-examples.deb").display().to_string();
+        let unpacked = target().join("fio-examples");
+        let examples = unpacked.join("usr/share/doc/fio/examples");
+        tests.command.env("ZONELAB_FIO_EXAMPLES", examples);
+        let unpacked = unpacked.display().to_string();
+        let fetch = [FETCHES, "download-file", EXAMPLES, &package, EXAMPLES_SUM];
+        let unpack = ["dpkg-deb", "--extract", &package, &unpacked];
+        steps.push(Step::program("job files of fio", &fetch));
+        steps.push(Step::program("unpacking them", &unpack));
+        None
+    };
     steps.push(tests);
     steps
 }
@@ -359,9 +382,14 @@ mod tests {
     fn fio_is_installed_where_that_is_asked_for_and_named_elsewhere() {
         let names = |steps: &[Step]| -> Vec<&str> { steps.iter().map(|step| step.name).collect() };
         let tests = "tests beside the real fio";
-        assert_eq!(names(&fio(true, |_| true)), [tests]);
+        let fetched = ["job files of fio", "unpacking them"];
+        assert_eq!(
+            names(&fio(true, |_| true)),
+            [&fetched[..], &[tests]].concat()
+        );
         let installs = fio(true, |program| program != "fio");
-        assert_eq!(names(&installs), ["installing fio", tests]);
+        let expected = [&["installing fio"], &fetched[..], &[tests]].concat();
+        assert_eq!(names(&installs), expected);
         assert!(installs.iter().all(|step| step.missing.is_none()));
         let lacks = fio(false, |program| program != "fio");
         assert_eq!(names(&lacks), [tests]);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use zonelab_config::{Errors, Problem};
 
 use super::arguments::CommandLine;
+use super::engines;
 use super::job::JobOptions;
 use super::options;
 use super::text::{self, Origin, Outside};
@@ -282,9 +283,13 @@ impl Jobs {
         for section in sections {
             let mut options = self.defaults.clone();
             let mut echo = Echo::new();
+            // Options that nobody knows may be those of an engine that is not supported, which is
+            // all that there is to say then.
+            let mut unknown = Vec::new();
             for setting in &section.settings {
                 match options.apply(setting) {
                     Ok(remark) => self.warnings.extend(remark),
+                    Err(problem) if options::find(&setting.key).is_none() => unknown.push(problem),
                     Err(problem) => self.errors.push(problem),
                 }
                 if let Some(value) = &setting.value {
@@ -293,6 +298,9 @@ impl Jobs {
                     let name = known.map_or(setting.key.as_str(), |option| option.name);
                     echo.insert(name.to_owned(), value.clone());
                 }
+            }
+            if engines::elsewhere(&options.ioengine).is_none() {
+                self.errors.append(&mut unknown);
             }
             if section.is_global() {
                 options.name = None;

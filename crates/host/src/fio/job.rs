@@ -1,6 +1,7 @@
 //! The options of one job, read.
 
 use super::beside::Beside;
+use super::engines;
 use super::options::{self, Treatment};
 use super::placement::PlacementOptions;
 use super::setting::{
@@ -183,14 +184,6 @@ pub(super) struct JobOptions {
     pub(super) name: Option<String>,
 }
 
-/// Engines that wait for each operation: their depth is 1.
-const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
-
-/// Engines that hand commands to the device as they are, besides those of SPDK, which are named
-/// by a path. All others go through the kernel's block layer, which sends in parts what is longer
-/// than one command.
-const PASSING: &[&str] = &["io_uring_cmd", "xnvme", "libzbc", "sg"];
-
 impl JobOptions {
     /// Applies one option.
     ///
@@ -235,6 +228,10 @@ impl JobOptions {
         self.places.retain(|(name, _)| *name != option.name);
         self.places.push((option.name, origin.clone()));
         match result {
+            Ok(()) if option.name == "ioengine" && engines::does_nothing(&self.ioengine) => {
+                let what = "does nothing in fio: here it reads and writes the drive";
+                Ok(Some(origin.problem(key, what, "")))
+            }
             Ok(()) => Ok(None),
             Err((what, valid)) => Err(origin.problem(key, what, valid)),
         }
@@ -242,13 +239,12 @@ impl JobOptions {
 
     /// Whether the engine waits for each operation.
     pub(super) fn is_synchronous(&self) -> bool {
-        SYNCHRONOUS.contains(&self.ioengine.as_str())
+        engines::is_synchronous(&self.ioengine)
     }
 
     /// Whether a block layer is between its engine and the device.
     pub(super) fn has_block_layer(&self) -> bool {
-        let name = self.ioengine.as_str();
-        !(PASSING.contains(&name) || name.contains("spdk"))
+        engines::has_block_layer(&self.ioengine)
     }
 
     /// Options that are on or off.
@@ -428,7 +424,10 @@ impl JobOptions {
             },
             "description" => self.description = Some(text.to_owned()),
             "filename" => self.filename = Some(text.to_owned()),
-            "ioengine" => text.clone_into(&mut self.ioengine),
+            "ioengine" => {
+                text.clone_into(&mut self.ioengine);
+                engines::check(text)?;
+            }
             "randseed" => self.randseed = value::integer(text, self.kb_base)?,
             "kb_base" => {
                 self.kb_base = match text {

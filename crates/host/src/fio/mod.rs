@@ -26,6 +26,7 @@ mod arguments;
 mod beside;
 mod cpus;
 mod defaults;
+mod engines;
 mod file;
 mod job;
 pub mod options;
