@@ -17,6 +17,7 @@ mod doctor;
 mod documented;
 mod experiments;
 mod fault;
+mod field;
 mod fio_against;
 mod fio_blocks;
 mod fio_devices;
