@@ -26,6 +26,8 @@ pub enum Verdict {
     NotShown,
     /// There is one pair, which has no interval.
     OneRepeat,
+    /// All pairs differ by the same, so that they tell nothing of how much others would.
+    Alike,
     /// No pair has a value on both sides.
     Unmeasured,
 }
@@ -39,6 +41,7 @@ impl Verdict {
             Self::Lower => "lower",
             Self::NotShown => "no difference shown",
             Self::OneRepeat => "one repeat: no interval",
+            Self::Alike => "no interval: all repeats are alike",
             Self::Unmeasured => "cannot be judged: not measured",
         }
     }
@@ -46,6 +49,7 @@ impl Verdict {
     fn of(statistics: &Statistics) -> Self {
         match statistics.interval() {
             None => Self::OneRepeat,
+            Some((low, high)) if low == high => Self::Alike,
             Some((low, _)) if low > 0.0 => Self::Higher,
             Some((_, high)) if high < 0.0 => Self::Lower,
             Some(_) => Self::NotShown,

@@ -29,7 +29,7 @@ fn row(of: &Difference) -> String {
     let relative = of.relative().map_or_else(|| "-".to_owned(), percent);
     let verdict = match of.verdict {
         Verdict::Higher | Verdict::Lower => format!("<strong>{}</strong>", of.verdict.words()),
-        Verdict::NotShown | Verdict::OneRepeat | Verdict::Unmeasured => {
+        Verdict::NotShown | Verdict::OneRepeat | Verdict::Alike | Verdict::Unmeasured => {
             of.verdict.words().to_owned()
         }
     };

@@ -4,6 +4,7 @@ use serde_json::Value;
 use zonelab_device::Nanos;
 use zonelab_fronts::fio::{self, FioRun, Report, log_files};
 use zonelab_host::fio::{Plan, Section};
+use zonelab_host::workload::directed::DirectedWork;
 use zonelab_host::workload::{AT_ONCE, Verified};
 use zonelab_lab::output::{self, Existing, Manifest, Place, ResultDir};
 
@@ -215,6 +216,21 @@ fn tell_verified(job: &str, verified: &Verified) {
     }
 }
 
+/// Why a job did nothing that could fail.
+fn why_nothing(work: &DirectedWork) -> &'static str {
+    let leaves_all_out = work.replay.as_ref().is_some_and(|replay| {
+        let mut all = replay.trace.iter();
+        all.all(|operation| replay.skips.includes(operation.action))
+    });
+    match leaves_all_out {
+        true => "replay_skip leaves out all operations of its trace",
+        false => {
+            "reads and trims need written zones (an earlier job, or --full-zones), and writes a \
+             zone that may be opened (zones that earlier jobs have written in part count too)"
+        }
+    }
+}
+
 /// Says what went wrong.
 pub(super) fn outcome(report: &Report<'_>) -> Exit {
     for entry in &report.entries {
@@ -265,12 +281,8 @@ pub(super) fn outcome(report: &Report<'_>) -> Exit {
                 entry.elapsed
             );
         } else if did_nothing {
-            tell!(
-                "zonelab: job {} did nothing in the measured time: reads and trims need written \
-                 zones (an earlier job, or --full-zones), and writes a zone that may be opened \
-                 (zones that earlier jobs have written in part count too)",
-                entry.job.name
-            );
+            let (name, why) = (&entry.job.name, why_nothing(&entry.job.spec.work));
+            tell!("zonelab: job {name} did nothing in the measured time: {why}");
         }
     }
     if let Some(lost) = &report.lost {

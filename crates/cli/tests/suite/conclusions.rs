@@ -247,3 +247,67 @@ fn devices_do_not_agree_about_nothing() {
     assert!(said.contains("cannot be judged here"), "{said}");
     assert_ne!(output.status.code(), Some(0), "{said}");
 }
+
+/// What a job measured that a fault ended is no base for a statement.
+#[test]
+fn a_statement_about_a_job_that_failed_is_not_judged() {
+    let scratch = Scratch::new("conclusions-failed");
+    let text = "schema = 1\nid = \"e\"\ntitle = \"t\"\nprofile = \"small-zones\"\n\
+        [[job]]\nname = \"w\"\nwork = \"write\"\nzones = \"0..=3\"\nbytes = \"64MiB\"\n\
+        [[series]]\nname = \"s\"\njobs = [\"w\"]\n\
+        [[check]]\nsays = \"it writes\"\nat_least = 0\n\
+        value = { series = \"s\", job = \"w\", metric = \"kiops\" }\n";
+    scratch.write("e.toml", text);
+    scratch.write(
+        "f.toml",
+        "[[fault]]\non = \"write\"\nskip = 9\ncount = 1\neffect = \"fail\"\n",
+    );
+    let run = ["run", "e.toml", "--out", "out", "--force"];
+    let whole = scratch.zonelab(&run);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    let failed = scratch.zonelab(&[&run[..], &["--faults", "f.toml"]].concat());
+    assert_eq!(failed.status.code(), Some(5), "{}", stderr(&failed));
+    let rows: Value = serde_json::from_str(&scratch.read("out/rows.json")).unwrap();
+    let row = &rows["rows"][0];
+    assert!(row["pass"].is_null(), "{row}");
+    assert!(
+        row.to_string().contains("a job ended by a failure"),
+        "{row}"
+    );
+}
+
+#[test]
+fn a_confidence_that_is_never_looked_at_is_refused() {
+    let scratch = Scratch::new("conclusions-after");
+    let text = "schema = 1\nid = \"e\"\ntitle = \"t\"\nprofile = \"small-zones\"\n\
+        [[job]]\nname = \"w\"\nwork = \"write\"\nzones = \"0..=3\"\nruntime = \"1s\"\n\
+        confidence = \"5%\"\nconfidence_after = \"2s\"\n\
+        [[series]]\nname = \"s\"\njobs = [\"w\"]\n";
+    scratch.write("e.toml", text);
+    let output = scratch.zonelab(&["check", "e.toml"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("confidence_after"), "{said}");
+    assert!(said.contains("a time below `runtime`, 1 s"), "{said}");
+}
+
+/// Repeats of what nothing is drawn for are all alike, and tell nothing of how others would differ.
+#[test]
+fn repeats_that_are_all_alike_have_no_interval() {
+    let scratch = Scratch::new("conclusions-alike");
+    let text = "schema = 1\nid = \"e\"\ntitle = \"t\"\nprofile = \"confznspp\"\nrepeats = 3\n\
+        [[job]]\nname = \"r\"\nwork = \"read\"\nzones = \"0..=3\"\nblock = \"16KiB\"\n\
+        operations = 200\n\
+        [[job]]\nname = \"q\"\nwork = \"read\"\nzones = \"0..=3\"\nblock = \"64KiB\"\n\
+        operations = 200\n\
+        [[series]]\nname = \"a\"\nfull_zones = \"0..=3\"\njobs = [\"r\"]\n\
+        [[series]]\nname = \"b\"\nfull_zones = \"0..=3\"\njobs = [\"q\"]\n\
+        [[difference]]\nseries = \"a\"\nbaseline = \"b\"\njob = \"r\"\nbaseline_job = \"q\"\n\
+        metrics = [\"lat_p95_us\"]\n";
+    let (_, _) = run(&scratch, text, &[]);
+    let table = scratch.read("out/differences.csv");
+    assert!(
+        table.contains("no interval: all repeats are alike"),
+        "{table}"
+    );
+}

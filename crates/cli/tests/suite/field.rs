@@ -167,3 +167,21 @@ fn shown_values_can_be_set() {
         assert!(output.status.success(), "{set}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn a_trace_that_is_left_out_says_so() {
+    let scratch = Scratch::new("field-skipped");
+    let trace = "fio version 2 iolog\nd add\nd open\nd read 0 16384\nd close\n";
+    let file = format!("--read_iolog={}", scratch.write("reads.iolog", trace));
+    let words = [
+        "--name=r",
+        &file,
+        "--replay_skip=read",
+        "--device=small-zones",
+    ];
+    let said = stderr(&scratch.fio(&words));
+    assert!(
+        said.contains("replay_skip leaves out all operations of its trace"),
+        "{said}"
+    );
+}

@@ -411,14 +411,19 @@ fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
     let sample = time(table, "confidence_sample", LONGEST).within(1..=LONGEST.0);
     let sample = sample.optional();
     let after = time(table, "confidence_after", LONGEST).or(0);
+    let (runtime, after) = (runtime?, after?);
+    if let Some(runtime) = runtime.filter(|runtime| after >= *runtime) {
+        let why = format!("a time below `runtime`, {}", Nanos(runtime));
+        table.refuse("confidence_after", &why)?;
+    }
     Ok(Stop {
-        runtime: runtime?.map(Nanos),
+        runtime: runtime.map(Nanos),
         bytes: bytes?,
         operations: operations?,
         periods: periods?,
         confidence: confidence?.map(|ppm| f64::from(ppm) / 1e6),
         confidence_sample: sample?.map(Nanos),
-        confidence_after: Nanos(after?),
+        confidence_after: Nanos(after),
     })
 }
 
