@@ -311,3 +311,29 @@ fn repeats_that_are_all_alike_have_no_interval() {
         "{table}"
     );
 }
+
+/// Rows of jobs that failed are marked where they stand.
+#[test]
+fn a_sweep_marks_rows_of_jobs_that_failed() {
+    let scratch = Scratch::new("conclusions-marked");
+    let text = "schema = 1\nid = \"e\"\ntitle = \"t\"\nprofile = \"small-zones\"\n\
+        [[job]]\nname = \"w\"\nwork = \"write\"\nzones = \"0..=3\"\nbytes = \"1MiB\"\n\
+        [[series]]\nname = \"s\"\njobs = [\"w\"]\n\
+        [faults]\n[[faults.fault]]\non = \"write\"\nskip = 300\ncount = 1\neffect = \"fail\"\n";
+    scratch.write("e.toml", text);
+    scratch.write(
+        "s.toml",
+        "schema = 1\nexperiment = \"e.toml\"\nmetrics = [\"ops\"]\n\
+         [[vary]]\nkey = \"job.0.bytes\"\nvalues = [\"1MiB\", \"4MiB\"]\n",
+    );
+    let output = scratch.zonelab(&["sweep", "s.toml", "--out", "out"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let row = |bytes: &str| {
+        shown
+            .lines()
+            .find(|line| line.trim().starts_with(bytes))
+            .unwrap()
+    };
+    assert!(row("4MiB").contains("w (failed)"), "{shown}");
+    assert!(!row("1MiB").contains("failed"), "{shown}");
+}

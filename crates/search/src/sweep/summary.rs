@@ -341,7 +341,11 @@ fn measured_text(pack: &Pack, lines: &[Line], all: bool, style: &Style) -> Strin
         let (point, series, x, job) = *place;
         let keys = 0..pack.keys.len();
         let keys = keys.map(|key| Cell::from(pack.value(point, key).unwrap_or_default()));
-        let mut cells: Vec<Cell> = keys.chain([series, x, job].map(Cell::from)).collect();
+        let named = match found[place].iter().any(|job| job.error.is_some()) {
+            true => &format!("{job} (failed)"),
+            false => job,
+        };
+        let mut cells: Vec<Cell> = keys.chain([series, x, named].map(Cell::from)).collect();
         for name in &metrics {
             let values = found[place]
                 .iter()
