@@ -102,6 +102,7 @@ impl SchedulerCase {
             }],
             max_transfer_bytes: 1 << 20,
             max_append_bytes: 1 << 20,
+            has_volatile_cache: false,
         };
         PreparedScheduler {
             scheduler: spec.build(&info).expect("a test builds all"),

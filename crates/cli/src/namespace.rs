@@ -339,6 +339,7 @@ mod tests {
             namespaces: vec![namespace(), conventional],
             max_transfer_bytes: u32::MAX,
             max_append_bytes: u32::MAX,
+            has_volatile_cache: false,
         };
         let of = |named| of_emulated("drive", &info, named).map_err(|f| f.error.to_string());
         let list = "\n  nsid=1: zoned, 4 zones of 512KiB, 2MiB\n  nsid=2: conventional, 4MiB";

@@ -89,6 +89,7 @@ mod tests {
             namespaces: sizes.iter().map(namespace).collect(),
             max_transfer_bytes: u32::MAX,
             max_append_bytes: u32::MAX,
+            has_volatile_cache: false,
         }
     }
 

@@ -82,6 +82,8 @@ pub struct DeviceInfo {
     pub max_transfer_bytes: u32,
     /// Largest zone append in bytes (ZASL).
     pub max_append_bytes: u32,
+    /// What was written can be lost with power until a Flush has ended (VWC).
+    pub has_volatile_cache: bool,
 }
 
 impl DeviceInfo {

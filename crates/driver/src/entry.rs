@@ -198,6 +198,7 @@ mod tests {
             }],
             max_transfer_bytes: u32::MAX,
             max_append_bytes: u32::MAX,
+            has_volatile_cache: false,
         }
     }
 

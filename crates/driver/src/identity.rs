@@ -261,6 +261,7 @@ impl Identity {
             namespaces,
             max_transfer_bytes: self.max_transfer_bytes(),
             max_append_bytes: self.max_append_bytes(),
+            has_volatile_cache: self.controller.vwc.present(),
         })
     }
 }

@@ -83,6 +83,7 @@ impl Nowhere {
                 namespaces: vec![namespace],
                 max_transfer_bytes: u32::MAX,
                 max_append_bytes: u32::MAX,
+                has_volatile_cache: false,
             },
             written: 0,
             ended: VecDeque::with_capacity(64),

@@ -167,6 +167,7 @@ pub fn info_of(inner: &DeviceInfo, shape: &Shape) -> DeviceInfo {
         }],
         max_transfer_bytes: u32::MAX,
         max_append_bytes: u32::MAX,
+        has_volatile_cache: true,
     }
 }
 

@@ -49,7 +49,7 @@ impl Verdict {
     fn of(statistics: &Statistics) -> Self {
         match statistics.interval() {
             None => Self::OneRepeat,
-            Some((low, high)) if low == high => Self::Alike,
+            Some((low, high)) if low >= high => Self::Alike,
             Some((low, _)) if low > 0.0 => Self::Higher,
             Some((_, high)) if high < 0.0 => Self::Lower,
             Some(_) => Self::NotShown,

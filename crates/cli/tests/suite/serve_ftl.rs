@@ -202,6 +202,31 @@ fn a_write_with_force_unit_access_is_durable_and_others_wait_for_a_flush() {
     assert_eq!(read(&mut queue, 200), 0);
 }
 
+/// Each write of a job with `sync` or `writefua` is followed by a Flush of its own.
+#[test]
+fn synchronous_writes_of_a_job_are_flushed() {
+    for (option, flushes) in [
+        ("--sync=dsync", 50),
+        ("--writefua=1", 50),
+        ("--sync=none", 0),
+    ] {
+        let scratch = Scratch::new("ftl-sync");
+        let served = serve(&scratch, &["--ftl", "--web", "127.0.0.1:0"]);
+        let words = "--name=a --rw=write --bs=4k --size=200k --ioengine=io_uring --iodepth=4 \
+                     --overwrite";
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let device = served.url();
+        let written = scratch.fio(&[&words[..], &[option, "--device", &device]].concat());
+        assert_eq!(written.status.code(), Some(0), "{}", stderr(&written));
+        let state: Value = serde_json::from_str(&served.get("/api/state")).unwrap();
+        let operations = &state["namespaces"][0]["operations"];
+        assert_eq!(operations["write"]["commands"], 50, "{operations}");
+        let flushed = operations["flush"]["commands"].as_u64().unwrap_or(0);
+        assert_eq!(flushed, flushes, "{option}: {operations}");
+        interrupt(served);
+    }
+}
+
 #[test]
 fn the_layer_is_mounted_again_after_a_loss_of_power() {
     let scratch = Scratch::new("serve-ftl-power");

@@ -216,6 +216,7 @@ pub(crate) mod queue {
                     namespaces: Vec::new(),
                     max_transfer_bytes: 0,
                     max_append_bytes: 0,
+                    has_volatile_cache: false,
                 },
                 in_flight: Vec::new(),
                 unrung: Vec::new(),

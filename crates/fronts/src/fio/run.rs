@@ -17,7 +17,7 @@ use zonelab_host::workload::{HORIZON, JobSpec, Shared, WorkloadJob};
 use zonelab_host::{Bell, Clock, CoreId, Job, NextWake, Reactor, Rng, StopSignal};
 use zonelab_lab::conditions::Conditions;
 pub use zonelab_lab::device::threads::ThreadResult;
-use zonelab_lab::device::threads::{self, Program, Task};
+use zonelab_lab::device::threads::{self, Between, Program, Task};
 use zonelab_lab::device::{ReportedZone, Site, Watched, processors};
 use zonelab_lab::owed::Debt;
 use zonelab_lab::run::queue_names;
@@ -308,8 +308,8 @@ impl<'a, S: Site> Runner<'a, S> {
         let mut queues = Vec::with_capacity(jobs.len());
         for planned in planned {
             let rng = Rng::new(self.rng.next_u64(), 1);
-            let (depth, splits) = queue_of(planned);
-            queues.push(threads::in_parts(self.site.open_queue(depth, rng)?, splits));
+            let (depth, between) = queue_of(planned);
+            queues.push(between.over(self.site.open_queue(depth, rng)?));
         }
         let starts: Vec<Nanos> = planned.iter().map(|job| self.start_of(job)).collect();
         let driven = jobs.iter_mut().zip(queues).zip(starts);
@@ -330,7 +330,7 @@ impl<'a, S: Site> Runner<'a, S> {
     ) -> Result<Vec<ThreadResult>, String> {
         let mut tasks = Vec::with_capacity(planned.len());
         for job in planned {
-            let (depth, splits) = queue_of(job);
+            let (depth, between) = queue_of(job);
             let told = self.told(job, signals);
             let (spec, rng, number) = (told.spec, told.rng, job.number);
             let shared = (Arc::clone(zones), Arc::clone(self.interrupt));
@@ -341,7 +341,7 @@ impl<'a, S: Site> Runner<'a, S> {
                 name: job.name.clone(),
                 cpus: processors(job)?,
                 part: self.site.part(depth)?,
-                splits,
+                between,
                 start: spec.start,
                 stop: told.stop,
                 make: Box::new(move |info| {
@@ -438,7 +438,7 @@ impl<'a, S: Site> Runner<'a, S> {
             status: None,
         };
         let queue = self.site.open_queue(1, Rng::new(self.rng.next_u64(), 1))?;
-        let queue = threads::in_parts(queue, None);
+        let queue = Between::default().over(queue);
         let driven = [(&mut job as &mut dyn Job, queue, self.now)];
         self.drive(&[], driven.into_iter());
         match job.status {
@@ -456,19 +456,18 @@ impl<'a, S: Site> Runner<'a, S> {
 /// queues of other drives have what these grant.
 const ROOM: u32 = 1023;
 
-/// The depth of the queue of a job, and how many commands its block layer takes at a time, if it
-/// sends some in parts.
-fn queue_of(job: &PlannedJob) -> (u32, Option<u16>) {
+/// The depth of the queue of a job, and what is between the two: a block layer takes as many
+/// commands at a time as the job has, if it sends some in parts.
+fn queue_of(job: &PlannedJob) -> (u32, Between) {
     let depth = job.spec.queue_depth.max(1);
+    let taken = u16::try_from(depth).unwrap_or(u16::MAX);
+    let between = Between {
+        splits: (job.parts > 1).then_some(taken),
+        writes_through: job.writes_through,
+    };
     match job.parts {
-        1 => (depth, None),
-        parts => {
-            let taken = u16::try_from(depth).unwrap_or(u16::MAX);
-            (
-                depth.max(ROOM.min(depth.saturating_mul(parts))),
-                Some(taken),
-            )
-        }
+        1 => (depth, between),
+        parts => (depth.max(ROOM.min(depth.saturating_mul(parts))), between),
     }
 }
 

@@ -14,12 +14,14 @@
 //! device is idle, and what waits goes over to the new one.
 //!
 //! [`Scheduled`] is any queue pair of one program with a scheduler in front,
-//! [`Splitting`](split::Splitting) one that takes commands of any length. An
-//! emulated drive (crate `zonelab-sim`) stands behind a block layer with what
+//! [`Splitting`](split::Splitting) one that takes commands of any length,
+//! [`WriteThrough`] one whose writes last when they have completed. An emulated
+//! drive (crate `zonelab-sim`) stands behind a block layer with what
 //! that costs the host.
 
 mod scheduled;
 pub mod split;
+mod write_through;
 
 use slab::Slab;
 use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
@@ -27,6 +29,7 @@ use zonelab_device::{Buf, Command, Completion, Nanos, Op, QueueId, Tag};
 use crate::scheduler::{RequestId, Scheduler};
 
 pub use scheduled::Scheduled;
+pub use write_through::WriteThrough;
 
 /// How many requests of a queue went in, and how many of them were merged into
 /// the command of another.

@@ -64,6 +64,8 @@ impl Default for JobOptions {
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
+            sync: false,
+            writefua: false,
             wait_for: None,
             tolerates: Tolerates::default(),
             fill_device: false,

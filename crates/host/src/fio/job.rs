@@ -6,8 +6,8 @@ use super::options::{self, Treatment};
 use super::placement::PlacementOptions;
 use super::setting::{
     distribution, interval, no_verify_state, number, open_zones, percent, percentiles, read_write,
-    share, softfinish_pause, split_sizes, tolerates, unknown, verify, verify_pattern, write_mode,
-    writes, zero_buffers,
+    share, softfinish_pause, split_sizes, sync, tolerates, unknown, verify, verify_pattern,
+    write_mode, writes, zero_buffers,
 };
 use super::text::{Origin, Setting};
 use super::trace::ReplayOptions;
@@ -144,6 +144,9 @@ pub(super) struct JobOptions {
     pub(super) fsync: u32,
     pub(super) fdatasync: u32,
     pub(super) end_fsync: bool,
+    /// `sync` and `writefua`: writes complete when they can not be lost any more.
+    pub(super) sync: bool,
+    pub(super) writefua: bool,
     pub(super) wait_for: Option<String>,
     pub(super) tolerates: Tolerates,
     pub(super) fill_device: bool,
@@ -263,6 +266,7 @@ impl JobOptions {
             "latency_run" => &mut self.beside.latency_run,
             "norandommap" => &mut self.norandommap,
             "end_fsync" => &mut self.end_fsync,
+            "writefua" => &mut self.writefua,
             "fill_device" => &mut self.fill_device,
             "do_verify" => &mut self.do_verify,
             "verify_fatal" => &mut self.verify_fatal,
@@ -360,6 +364,7 @@ impl JobOptions {
             "zone_reset_threshold" => share(text).map(|x| self.zone_reset_threshold = x),
             "zone_reset_frequency" => share(text).map(|x| self.zone_reset_frequency = x),
             "fsync" => writes(text).map(|n| self.fsync = n),
+            "sync" => sync(text).map(|on| self.sync = on),
             "fdatasync" => writes(text).map(|n| self.fdatasync = n),
             "verify" => verify(text).map(|method| self.verify = method),
             "verify_pattern" => verify_pattern(text).map(|p| self.verify_pattern = Some(p)),

@@ -34,6 +34,18 @@ pub(super) fn writes(text: &str) -> Result<u32, Wrong> {
     number(text, 0, u64::from(u32::MAX)).map(|n| n as u32)
 }
 
+/// Whether writes last when they have completed: `O_SYNC` and `O_DSYNC`.
+pub(super) fn sync(text: &str) -> Result<bool, Wrong> {
+    match text {
+        "none" | "0" => Ok(false),
+        "sync" | "1" | "dsync" => Ok(true),
+        _ => Err(wrong(
+            format!("\"{}\" is none of the values", value::shorten(text)),
+            "none, sync, dsync",
+        )),
+    }
+}
+
 /// A method of verification; `None`: none.
 pub(super) fn verify(text: &str) -> Result<Option<Method>, Wrong> {
     let valid = || Method::ALL.map(Method::name).join(", ");

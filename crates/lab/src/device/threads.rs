@@ -8,6 +8,7 @@ use std::task::Waker;
 use std::thread::{Scope, ScopedJoinHandle};
 
 use zonelab_device::{Completion, Device, DeviceInfo, DeviceQueue, Nanos, QueueId, QueuePair};
+use zonelab_host::block::WriteThrough;
 use zonelab_host::block::split::Splitting;
 use zonelab_host::stats::Latency;
 use zonelab_host::workload::{JobResult, WorkloadJob};
@@ -101,18 +102,25 @@ impl Program for WorkloadJob {
     }
 }
 
-/// A queue pair that sends commands longer than the device takes in parts, if it `splits` them:
-/// of up to so many at a time.
-pub fn in_parts<'a, Q: DeviceQueue + 'a>(
-    queue: Q,
-    splits: Option<u16>,
-) -> Box<dyn DeviceQueue + 'a> {
-    match splits {
-        Some(depth) => {
-            let id = queue.id();
-            Box::new(Splitting::new(queue, id, depth))
+/// What a host does between a job and the queue pair of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    /// Commands longer than the device takes are sent in parts, of up to so many at a time.
+    pub splits: Option<u16>,
+    /// Writes complete when they can not be lost any more.
+    pub writes_through: bool,
+}
+
+impl Between {
+    /// A queue pair with that in front.
+    pub fn over<'a, Q: DeviceQueue + 'a>(self, queue: Q) -> Box<dyn DeviceQueue + 'a> {
+        let id = queue.id();
+        match (self.splits, self.writes_through) {
+            (None, false) => Box::new(queue),
+            (None, true) => Box::new(WriteThrough::new(queue)),
+            (Some(depth), false) => Box::new(Splitting::new(queue, id, depth)),
+            (Some(depth), true) => Box::new(WriteThrough::new(Splitting::new(queue, id, depth))),
         }
-        None => Box::new(queue),
     }
 }
 
@@ -127,8 +135,8 @@ pub struct Task<P, J> {
     pub part: P,
     /// The processors that it may run on; `None`: any.
     pub cpus: Option<Vec<u32>>,
-    /// Commands longer than the device takes are sent in parts, of up to so many at a time.
-    pub splits: Option<u16>,
+    /// What is between it and its queue.
+    pub between: Between,
     /// When it starts.
     pub start: Nanos,
     /// What tells it to end; the bell of it wakes its thread.
@@ -273,7 +281,7 @@ impl<P: Part, J: Program> Task<P, J> {
             pin::pin(cpus)?;
         }
         let (mut device, queue) = self.part.open()?;
-        let queue = in_parts(queue, self.splits);
+        let queue = self.between.over(queue);
         self.stop.bell().also_wakes(P::waker(&device));
         let mut job = (self.make)(queue.info());
         let mut lateness = Latency::new();

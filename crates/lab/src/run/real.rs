@@ -24,7 +24,7 @@ use super::prepare::{Preparation, Prepared};
 use super::specs::{Shape, Thread, specs, stores};
 use super::{DriveMeasured, Point, PointResult, RunError, RunOptions, ZONE_HISTORY_LIMIT};
 use crate::device::InRealTime;
-use crate::device::threads::{self, Ended, Program, Task};
+use crate::device::threads::{self, Between, Ended, Program, Task};
 use crate::device::{ReportedZone, Site, report_zones, zones};
 use crate::experiment::{JobTemplate, WorkTemplate};
 use crate::kv::{KvJob, KvRun, KvTemplate, Surroundings, Wear};
@@ -261,7 +261,7 @@ impl<S: Site> Phases<'_, S> {
                 name: spec.name.clone(),
                 cpus: None,
                 part: self.site.part(spec.queue_depth.max(1))?,
-                splits: None,
+                between: Between::default(),
                 start,
                 stop: stop.clone(),
                 make: Box::new(move |info| {
@@ -296,7 +296,7 @@ impl<S: Site> Phases<'_, S> {
                 name: template.name.clone(),
                 cpus: None,
                 part: self.site.part(STORE_DEPTH)?,
-                splits: None,
+                between: Between::default(),
                 start,
                 stop: stop.clone(),
                 make: Box::new(make),

@@ -32,6 +32,7 @@ fn info(zones: u32, capacity: u64, open: Option<u32>, lba_bytes: u32) -> DeviceI
         }],
         max_transfer_bytes: 256 << 10,
         max_append_bytes: 128 << 10,
+        has_volatile_cache: false,
     }
 }
 

@@ -67,6 +67,8 @@ impl Drive {
                 .front_end
                 .max_append_bytes
                 .unwrap_or(max_transfer_bytes),
+            // The write buffer keeps its data without power.
+            has_volatile_cache: false,
         }
     }
 

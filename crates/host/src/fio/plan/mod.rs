@@ -81,6 +81,8 @@ pub struct PlannedJob {
     /// Commands of the device that its longest one is: more than 1, if a block layer sends it in
     /// parts.
     pub parts: u32,
+    /// Its writes complete when they can not be lost any more.
+    pub writes_through: bool,
     /// Percentiles to report.
     pub percentile_list: Vec<f64>,
     /// Files to log to.
@@ -331,6 +333,7 @@ impl<'a> Planner<'a> {
                     waits_for: waits_for.clone(),
                     resets_device: options.initial_zone_reset,
                     parts: self.parts(&spec.work),
+                    writes_through: options.sync || options.writefua,
                     percentile_list: options.percentile_list.clone(),
                     logs: shape::logs(section),
                     seed: options.randseed,

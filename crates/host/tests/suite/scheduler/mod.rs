@@ -53,6 +53,7 @@ static INFO: LazyLock<DeviceInfo> = LazyLock::new(|| {
         ],
         max_transfer_bytes: 128 << 10,
         max_append_bytes: 64 << 10,
+        has_volatile_cache: false,
     }
 });
 

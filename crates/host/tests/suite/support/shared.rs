@@ -41,6 +41,7 @@ pub(crate) fn tiny_info() -> DeviceInfo {
         }],
         max_transfer_bytes: u32::MAX,
         max_append_bytes: u32::MAX,
+        has_volatile_cache: false,
     }
 }
 
