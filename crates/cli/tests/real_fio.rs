@@ -10,6 +10,8 @@
 mod blocks;
 #[path = "real_fio/examples.rs"]
 mod examples;
+#[path = "real_fio/traces.rs"]
+mod traces;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
