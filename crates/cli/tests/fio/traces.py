@@ -27,7 +27,9 @@ texts = {
     + lines(lambda t, r, o, s: f"{t} d {'read' if r else 'write'} {o} {s}")
     + f"{time_us} d close\n",
     "blkparse": lines(
-        lambda t, r, o, s: f"8,0 1 7 {t / 1e6:.9f} 42 D {'R' if r else 'W'} {o // 512} + {s // 512} [x]"
+        lambda t, r, o, s: (
+            f"8,0 1 7 {t / 1e6:.9f} 42 D {'R' if r else 'W'} {o // 512} + {s // 512} [x]"
+        )
     ),
     "msr": lines(lambda t, r, o, s: f"{t * 10},srv,0,{'Read' if r else 'Write'},{o},{s},9"),
     "alibaba": lines(lambda t, r, o, s: f"7,{'R' if r else 'W'},{o},{s},{t}"),
@@ -39,13 +41,13 @@ texts = {
 }
 for name, text in texts.items():
     (directory / name).write_text(text)
-(directory / "blktrace").write_bytes(
-    b"".join(
-        # Issued, in the class of reads or that of writes.
-        struct.pack("<IIQQIIIIIHH", 0x65617407, 1, t * 1000, o // 512, s, 7 | (1 if r else 2) << 16, 42, 8, 0, 0, 0)
-        for t, r, o, s in operations
-    )
+EVENT = struct.Struct("<IIQQIIIIIHH")
+MAGIC, ISSUED, READ, WRITE = 0x65617407, 7, 1 << 16, 2 << 16
+events = (
+    (MAGIC, 1, t * 1000, o // 512, s, ISSUED | (READ if r else WRITE), 42, 8, 0, 0, 0)
+    for t, r, o, s in operations
 )
+(directory / "blktrace").write_bytes(b"".join(EVENT.pack(*event) for event in events))
 for is_read in (True, False):
     sizes = [size for _, read, _, size in operations if read == is_read]
     print(len(sizes), sum(sizes))
