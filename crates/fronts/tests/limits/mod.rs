@@ -12,7 +12,7 @@ use zonelab_ssd::profile::Profile;
 use super::tiny::TINY;
 
 /// Job files that are drawn, unless `ZONELAB_LIMIT_RUNS` says how many.
-const RUNS: u64 = 400;
+const RUNS: u64 = 1_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -529,14 +529,9 @@ impl<'a> Client<'a> {
             return endpoint.report(queue, zone);
         }
         let usable = !known.is_unsure && !known.is_dead;
-        // Writes wait for management, or would not know where to go. Management
-        // may come upon writes that are in flight, but it overtakes appends that wait aside, and
-        // these would find the zone in another state than when they were sent.
-        let in_order = match endpoint.scenario.config.front_end.appends_per_zone {
-            Some(_) => is_write,
-            None => is_write_or_append,
-        };
-        let hasty = usable && self.rng.below(4) == 0 && endpoint.all_are(zone, in_order);
+        // Writes wait for management, or would not know where to go. Management may come upon
+        // writes and appends that are in flight.
+        let hasty = usable && self.rng.below(4) == 0 && endpoint.all_are(zone, is_write_or_append);
         match act {
             Act::Write if usable && !known.is_full && endpoint.all_are(zone, is_write) => {
                 endpoint.write(queue, zone, nlb)

@@ -28,7 +28,8 @@ enum Place {
     Flushed(Completion),
 }
 
-/// A queue pair whose writes last. See the [module](self).
+/// A queue pair whose writes last: over a device with a volatile cache each completes with a Flush
+/// behind it.
 #[derive(Debug)]
 pub struct WriteThrough<Q> {
     queue: Q,

@@ -25,8 +25,8 @@ pub struct FrontEndConfig {
     /// them, commands of all kinds wait in order of arrival.
     pub max_in_flight_bytes: Option<u32>,
     /// Appends of one zone that the drive works on at a time, at least 1; `None`: any number.
-    /// Others of that zone wait aside, in order of arrival, and hold back no other command but by
-    /// the data of theirs that counts as worked on.
+    /// Others of that zone wait aside, in order of arrival with what changes the zone behind them,
+    /// and hold back no other command but by the data of theirs that counts as worked on.
     pub appends_per_zone: Option<u32>,
     /// What commands cost besides; all zero unless the drive is modelled so closely.
     pub costs: CommandCosts,

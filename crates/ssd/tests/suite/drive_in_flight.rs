@@ -4,11 +4,12 @@
 
 use crate::drive_support::random::NO_FRONT_END;
 use crate::drive_support::{PAGE, READ, Rig, WRITE, small, us};
-use zonelab_device::{Nanos, ZoneId};
+use zonelab_device::{Nanos, Op, ZoneId};
 use zonelab_nvme::Status;
-use zonelab_nvme::zns::ZoneState;
+use zonelab_nvme::zns::{ZoneSendAction, ZoneState};
 use zonelab_ssd::FaultTarget;
 use zonelab_ssd::config::{DriveConfig, FrontEndConfig};
+use zonelab_ssd::profile::{builtin, builtin_names};
 
 /// So many pages of 16 KiB, on a drive whose front end takes no time.
 fn pages_in_flight(pages: u32) -> DriveConfig {
@@ -162,8 +163,7 @@ fn appends_of_a_zone_wait_aside_and_hold_back_nobody() {
     }
 }
 
-/// What a zone refuses leaves its place to the next, and a reset overtakes those that wait, which
-/// then begin the zone anew.
+/// What a zone refuses leaves its place to the next, and a reset waits behind appends that do.
 #[test]
 fn appends_that_are_refused_leave_their_place() {
     let mut rig = Rig::new(&appends_at_a_time(1));
@@ -175,15 +175,55 @@ fn appends_that_are_refused_leave_their_place() {
     let first = rig.submit(rig.append(0, PAGE));
     let second = rig.submit(rig.append(0, PAGE));
     let reset = rig.submit(rig.reset(0));
+    let third = rig.submit(rig.append(0, PAGE));
     rig.settle();
     let start = rig.lba(0, 0).0;
     assert_eq!(rig.wait(first).result, start);
+    assert_eq!(rig.wait(second).result, start + u64::from(PAGE));
     assert_eq!(rig.wait(reset).status, Status::SUCCESS);
-    assert_eq!(
-        rig.wait(second).result,
-        start,
-        "it waited until the zone was empty"
-    );
+    assert_eq!(rig.wait(third).result, start, "the zone was empty");
+}
+
+/// Eight appends and then what ends their zone, all at one time: whatever the front end works on
+/// at a time, they are accepted in this order.
+#[test]
+fn what_changes_a_zone_behind_appends_waits_behind_them() {
+    for name in builtin_names() {
+        let config = builtin(name).unwrap().config;
+        for all in [false, true] {
+            for action in [ZoneSendAction::FINISH, ZoneSendAction::RESET] {
+                let mut rig = Rig::new(&config);
+                let appends: Vec<usize> = (0..8).map(|_| rig.submit(rig.append(0, PAGE))).collect();
+                let slba = rig.lba(0, 0);
+                let ends = rig.submit(Op::ZoneSend {
+                    slba,
+                    action,
+                    select_all: all,
+                });
+                let behind = rig.submit(rig.append(0, PAGE));
+                rig.settle();
+                for (n, tag) in (0..).zip(&appends) {
+                    let done = rig.wait(*tag);
+                    assert_eq!(
+                        done.status,
+                        Status::SUCCESS,
+                        "{name}: {action:?}, append {n}"
+                    );
+                    assert_eq!(
+                        done.result,
+                        slba.0 + n * u64::from(PAGE),
+                        "{name}: append {n}"
+                    );
+                }
+                assert_eq!(rig.wait(ends).status, Status::SUCCESS, "{name}: {action:?}");
+                let done = rig.wait(behind);
+                match action {
+                    ZoneSendAction::RESET => assert_eq!(done.result, slba.0, "{name}"),
+                    _ => assert_eq!(done.status, Status::ZONE_IS_FULL, "{name}"),
+                }
+            }
+        }
+    }
 }
 
 /// Both limits together: appends that wait aside have room, and a read behind them waits for

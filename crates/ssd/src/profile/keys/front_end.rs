@@ -83,7 +83,8 @@ pub(super) fn front_end() -> Section {
             .at_least(1, "no append would ever be admitted")
             .says(
                 "Appends of one zone that the drive works on at the same time. Others wait aside, \
-                     in order, and hold back no other command but by `max_in_flight`.",
+                     in order with what changes the zone behind them, and hold back no other \
+                     command but by `max_in_flight`.",
             ),
         ],
     }
