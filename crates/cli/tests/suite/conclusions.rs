@@ -276,21 +276,6 @@ fn a_statement_about_a_job_that_failed_is_not_judged() {
     );
 }
 
-#[test]
-fn a_confidence_that_is_never_looked_at_is_refused() {
-    let scratch = Scratch::new("conclusions-after");
-    let text = "schema = 1\nid = \"e\"\ntitle = \"t\"\nprofile = \"small-zones\"\n\
-        [[job]]\nname = \"w\"\nwork = \"write\"\nzones = \"0..=3\"\nruntime = \"1s\"\n\
-        confidence = \"5%\"\nconfidence_after = \"2s\"\n\
-        [[series]]\nname = \"s\"\njobs = [\"w\"]\n";
-    scratch.write("e.toml", text);
-    let output = scratch.zonelab(&["check", "e.toml"]);
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("confidence_after"), "{said}");
-    assert!(said.contains("a time below `runtime`, 1 s"), "{said}");
-}
-
 /// Repeats of what nothing is drawn for are all alike, and tell nothing of how others would differ.
 #[test]
 fn repeats_that_are_all_alike_have_no_interval() {
@@ -336,4 +321,65 @@ fn a_sweep_marks_rows_of_jobs_that_failed() {
     };
     assert!(row("4MiB").contains("w (failed)"), "{shown}");
     assert!(!row("1MiB").contains("failed"), "{shown}");
+}
+
+/// Keys that cannot do anything are refused.
+#[test]
+fn what_can_do_nothing_is_refused() {
+    let scratch = Scratch::new("conclusions-nothing");
+    let check = |host: &str, job: &str| {
+        scratch.write(
+            "e.toml",
+            &format!(
+                "schema = 1\nid = \"e\"\ntitle = \"t\"\nprofile = \"small-zones\"\n[host]\n{host}\n\
+                 [[job]]\nname = \"w\"\nwork = \"write\"\nzones = \"0..=3\"\nblock = \"16KiB\"\n\
+                 runtime = \"10ms\"\n{job}\n[[series]]\nname = \"a\"\njobs = [\"w\"]\n"
+            ),
+        );
+        let output = scratch.zonelab(&["check", "e.toml"]);
+        (output.status.code(), stderr(&output))
+    };
+    let confidence = "confidence = \"5%\"\nconfidence_sample = \"100us\"\n";
+    let cases = [
+        (
+            "",
+            format!("{confidence}confidence_after = \"20ms\""),
+            "20 ms",
+            "`runtime`, 10 ms",
+        ),
+        (
+            "",
+            "confidence_after = \"1ms\"".to_owned(),
+            "confidence_after",
+            "only with `confidence`",
+        ),
+        (
+            "tick = \"4ms\"",
+            String::new(),
+            "host.tick",
+            "only with a `scheduler`",
+        ),
+        (
+            "merged = \"8us\"",
+            String::new(),
+            "host.merged",
+            "no series goes through a scheduler",
+        ),
+        (
+            "tick = \"4ms\"\nscheduler = \"none\"",
+            String::new(),
+            "host.tick",
+            "does nothing",
+        ),
+    ];
+    for (host, job, key, words) in cases {
+        let (code, said) = check(host, &job);
+        assert_eq!(code, Some(3), "{host}{job}: {said}");
+        assert!(said.contains(key) && said.contains(words), "{said}");
+    }
+    let (code, said) = check(
+        "tick = \"4ms\"\nscheduler = \"mq-deadline\"",
+        &format!("{confidence}confidence_after = \"5ms\""),
+    );
+    assert_eq!(code, Some(0), "{said}");
 }

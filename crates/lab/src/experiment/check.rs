@@ -1,6 +1,7 @@
 //! What the parts of an experiment file say about each other.
 
 use zonelab_config::{Document, Reported, nearest};
+use zonelab_host::scheduler::SchedulerSpec;
 
 use super::{Check, Experiment, Measured, Via, scheduler};
 use crate::space::Objective;
@@ -12,6 +13,8 @@ pub(super) struct Varies {
     pub(super) axis_values: bool,
     /// The way to the drive depends on an axis.
     pub(super) via: bool,
+    /// The scheduler depends on an axis.
+    pub(super) scheduler: bool,
 }
 
 /// Checks the names of jobs and series that parts of the file refer to, and
@@ -59,6 +62,9 @@ pub(super) fn names(
     names.of_series(experiment, &jobs, &results, &schedulers);
     if !varies.via {
         names.of_layer(experiment);
+    }
+    if !varies.scheduler {
+        names.of_block_layer(experiment);
     }
     names.of_matrix(experiment);
     names.of_repeated(experiment);
@@ -270,6 +276,23 @@ impl Names<'_> {
                     valid.to_owned(),
                 );
             }
+        }
+    }
+
+    /// Costs of a block layer are for series that go through a scheduler.
+    fn of_block_layer(&mut self, experiment: &Experiment) {
+        let has_one = |series| {
+            let scheduler = experiment.host_of(series).scheduler;
+            scheduler.is_some_and(|of| of.spec != SchedulerSpec::None)
+        };
+        if experiment.series.iter().any(has_one) {
+            return;
+        }
+        let host = self.document.root().table("host");
+        for key in ["merged", "tick"].into_iter().filter(|key| host.has(key)) {
+            let what = "no series goes through a scheduler: it does nothing".to_owned();
+            let valid = "only with a `scheduler`, in [host] or in the series".to_owned();
+            self.report(&format!("host.{key}"), what, valid);
         }
     }
 

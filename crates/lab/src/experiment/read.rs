@@ -60,6 +60,7 @@ pub(super) fn experiment(
         let varies = Varies {
             axis_values: at.is_some() && is_own_axis,
             via: used.iter().any(|at| at.path.ends_with("via")),
+            scheduler: used.iter().any(|at| at.path.contains("scheduler")),
         };
         check::names(&document, &experiment, &varies)?;
         reference::put_into(&mut experiment);
@@ -411,19 +412,34 @@ fn stop(table: &Table<'_>) -> Result<Stop, Reported> {
     let sample = time(table, "confidence_sample", LONGEST).within(1..=LONGEST.0);
     let sample = sample.optional();
     let after = time(table, "confidence_after", LONGEST).or(0);
-    let (runtime, after) = (runtime?, after?);
-    if let Some(runtime) = runtime.filter(|runtime| after >= *runtime) {
-        let why = format!("a time below `runtime`, {}", Nanos(runtime));
-        table.refuse("confidence_after", &why)?;
+    let (runtime, confidence) = (runtime?, confidence?);
+    if confidence.is_none() {
+        for key in ["confidence_sample", "confidence_after"] {
+            table.refuse(key, "only with `confidence`, which says when to end")?;
+        }
     }
+    let looks_after = table.get("confidence_after", |item| {
+        let after = Nanos(item.duration_ns()?);
+        let longest = runtime.map_or(Nanos(u64::MAX), Nanos);
+        let valid = || format!("less than `runtime`, {longest}, after which nobody looks");
+        match after < longest {
+            true => Ok(()),
+            false => {
+                let what =
+                    format!("{after} is not over before the job is: no `confidence` ends it");
+                Err(item.fail(what, valid()))
+            }
+        }
+    });
+    looks_after.optional()?;
     Ok(Stop {
         runtime: runtime.map(Nanos),
         bytes: bytes?,
         operations: operations?,
         periods: periods?,
-        confidence: confidence?.map(|ppm| f64::from(ppm) / 1e6),
+        confidence: confidence.map(|ppm| f64::from(ppm) / 1e6),
         confidence_sample: sample?.map(Nanos),
-        confidence_after: Nanos(after),
+        confidence_after: Nanos(after?),
     })
 }
 
