@@ -104,18 +104,6 @@ impl Effect {
         }
     }
 
-    /// Whether it is more than 1, by however little.
-    pub(super) fn more_than_one(&self) -> Verdict {
-        let (low, high) = self.interval;
-        if low > 1.0 {
-            Verdict::Holds
-        } else if high <= 1.0 {
-            Verdict::DoesNotHold
-        } else {
-            Verdict::Unclear
-        }
-    }
-
     /// Whether it is within `share` of 1.
     pub(super) fn about_one(&self, share: f64) -> Verdict {
         Verdict::all([self.at_least(1.0 - share), self.at_most(1.0 + share)])
@@ -135,12 +123,6 @@ mod tests {
         let vague = Effect::of(&[0.7, 1.9, 1.3]).unwrap();
         assert_eq!(vague.at_least(1.05), Verdict::Unclear);
         assert_eq!(vague.about_one(0.1), Verdict::Unclear);
-        // What is known well is more than 1 however little it is.
-        let little = Effect::of(&[1.0004, 1.0005, 1.0006]).unwrap();
-        assert_eq!(little.more_than_one(), Verdict::Holds);
-        let same = Effect::of(&[1.0, 1.0, 1.0]).unwrap();
-        assert_eq!(same.more_than_one(), Verdict::DoesNotHold);
-        assert_eq!(vague.more_than_one(), Verdict::Unclear);
         // Of one run nothing is known but its value.
         let one = Effect::of(&[1.2]).unwrap();
         assert_eq!((one.interval, one.runs), ((1.2, 1.2), 1));
