@@ -1,9 +1,9 @@
 //! Writes that last: a queue pair over a queue pair.
 //!
-//! A device with a volatile cache can lose what was written until a Flush has ended. Over such a
-//! device, [`WriteThrough`] follows each write with a Flush, and the write completes when that
-//! has: what a kernel does for `O_SYNC` where the device cannot force unit access. All else, and
-//! all of a device without such a cache, goes on as it is.
+//! A device with a volatile cache can lose what was written until a Flush has ended.
+//! [`WriteThrough`] follows each write with a Flush, and the write completes when that has: what
+//! a kernel does for `O_SYNC` where the device cannot force unit access. All else goes on as it
+//! is.
 
 use zonelab_device::{
     Buf, Command, Completion, DeviceInfo, DeviceQueue, NamespaceId, Nanos, Op, QueueId, QueuePair,
@@ -28,8 +28,7 @@ enum Place {
     Flushed(Completion),
 }
 
-/// A queue pair whose writes last: over a device with a volatile cache each completes with a Flush
-/// behind it.
+/// A queue pair whose writes last: each completes with a Flush behind it.
 #[derive(Debug)]
 pub struct WriteThrough<Q> {
     queue: Q,
@@ -39,6 +38,8 @@ pub struct WriteThrough<Q> {
     unsent: Vec<u32>,
     /// Completions of the queue below, between two lines of `poll`.
     arrived: Vec<Completion>,
+    /// A Flush was sent of which the device has not been told.
+    has_sent: bool,
 }
 
 impl<Q: QueuePair> WriteThrough<Q> {
@@ -51,6 +52,7 @@ impl<Q: QueuePair> WriteThrough<Q> {
             places: Vec::new(),
             unsent: Vec::new(),
             arrived: Vec::new(),
+            has_sent: false,
         }
     }
 
@@ -84,7 +86,10 @@ impl<Q: QueuePair> WriteThrough<Q> {
         };
         let command = Command::on(nsid, Op::Flush);
         match self.queue.submit(command, Tag(tag | FLUSH), None) {
-            Ok(()) => *place = Place::Flushed(write),
+            Ok(()) => {
+                *place = Place::Flushed(write);
+                self.has_sent = true;
+            }
             Err(Rejected {
                 reason: RejectReason::QueueFull { .. },
                 ..
@@ -116,7 +121,7 @@ impl<Q: QueuePair> QueuePair for WriteThrough<Q> {
         if index >= self.places.len() {
             self.places.resize_with(index + 1, Place::default);
         }
-        self.places[index] = match is_write && self.queue.info().has_volatile_cache {
+        self.places[index] = match is_write {
             true => Place::Write(command.nsid),
             false => Place::Other,
         };
@@ -138,7 +143,9 @@ impl<Q: QueuePair> QueuePair for WriteThrough<Q> {
             self.arrive(completion, done);
         }
         self.arrived = arrived;
-        self.queue.ring();
+        if core::mem::take(&mut self.has_sent) {
+            self.queue.ring();
+        }
         done.len() - before
     }
 }
@@ -224,14 +231,14 @@ mod tests {
         }
     }
 
-    fn over(has_volatile_cache: bool, depth: usize, order: Vec<usize>) -> WriteThrough<Fake> {
+    fn over(depth: usize, order: Vec<usize>) -> WriteThrough<Fake> {
         WriteThrough::new(Fake {
             info: DeviceInfo {
                 model: String::new(),
                 namespaces: Vec::new(),
                 max_transfer_bytes: u32::MAX,
                 max_append_bytes: u32::MAX,
-                has_volatile_cache,
+                has_volatile_cache: true,
             },
             depth,
             in_flight: Vec::new(),
@@ -266,9 +273,8 @@ mod tests {
             ops in prop::collection::vec(any::<bool>(), 1..8),
             order in prop::collection::vec(any::<usize>(), 0..20),
             room in 0_usize..3,
-            is_volatile in any::<bool>(),
         ) {
-            let mut queue = over(is_volatile, ops.len() + room, order);
+            let mut queue = over(ops.len() + room, order);
             for (tag, &is_write) in (0..).zip(&ops) {
                 let op = if is_write { WRITE } else { READ };
                 queue.submit(Command::new(op), Tag(tag), None).unwrap();
@@ -278,7 +284,7 @@ mod tests {
             tags.sort_unstable();
             prop_assert_eq!(tags, (0..ops.len() as u32).collect::<Vec<_>>());
             let writes = ops.iter().filter(|&&is_write| is_write).count() as u32;
-            prop_assert_eq!(queue.queue.flushes, if is_volatile { writes } else { 0 });
+            prop_assert_eq!(queue.queue.flushes, writes);
             prop_assert!(done.iter().all(|completion| completion.result == 7));
         }
     }
@@ -286,7 +292,7 @@ mod tests {
     #[test]
     fn a_write_that_fails_is_not_flushed_and_a_flush_that_fails_fails_its_write() {
         for (fails, flushes) in [(WRITE, 0), (Op::Flush, 1)] {
-            let mut queue = over(true, 1, Vec::new());
+            let mut queue = over(1, Vec::new());
             queue.queue.fails = Some(fails);
             queue.submit(Command::new(WRITE), Tag(0), None).unwrap();
             let done = all(&mut queue);

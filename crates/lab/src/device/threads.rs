@@ -107,7 +107,8 @@ impl Program for WorkloadJob {
 pub struct Between {
     /// Commands longer than the device takes are sent in parts, of up to so many at a time.
     pub splits: Option<u16>,
-    /// Writes complete when they can not be lost any more.
+    /// Writes complete when they can not be lost any more: on a device with a volatile cache, with
+    /// a Flush.
     pub writes_through: bool,
 }
 
@@ -115,7 +116,8 @@ impl Between {
     /// A queue pair with that in front.
     pub fn over<'a, Q: DeviceQueue + 'a>(self, queue: Q) -> Box<dyn DeviceQueue + 'a> {
         let id = queue.id();
-        match (self.splits, self.writes_through) {
+        let flushes = self.writes_through && queue.info().has_volatile_cache;
+        match (self.splits, flushes) {
             (None, false) => Box::new(queue),
             (None, true) => Box::new(WriteThrough::new(queue)),
             (Some(depth), false) => Box::new(Splitting::new(queue, id, depth)),
