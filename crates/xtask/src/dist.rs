@@ -13,9 +13,9 @@ use crate::{ENVIRONMENT, USAGE, cargo, made, root, target, tiers};
 
 /// What it is compiled for. No package that the command needs has code in C, so that the
 /// linker that Rust needs anyway is enough.
-const TARGET: &str = "x86_64-unknown-linux-musl";
+pub(crate) const TARGET: &str = "x86_64-unknown-linux-musl";
 /// How to get the standard library for that.
-const INSTALL: &str = "rustup target add x86_64-unknown-linux-musl";
+pub(crate) const INSTALL: &str = "rustup target add x86_64-unknown-linux-musl";
 /// The directory in `target/dist`, and in the archive.
 const DIRECTORY: &str = "zonelab-x86_64-linux";
 /// What is in it: files, and directories with a slash.
@@ -92,7 +92,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn has_target() -> bool {
+pub(crate) fn has_target() -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)
         .args(["--print", "target-libdir", "--target", TARGET])

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::steps::{self, Policy, Step};
 use crate::{
-    USAGE, book, cargo, chaos, guest, package, python, root, target, times, verdicts, web,
+    USAGE, book, cargo, chaos, dist, guest, package, python, root, target, times, verdicts, web,
 };
 
 /// A tier of tests.
@@ -60,8 +60,8 @@ pub(crate) const TIERS: &[Tier] = &[
     },
     Tier {
         name: "package",
-        what: "the packages as a registry gets them, with the oldest Rust that they claim",
-        budget_minutes: Some(2),
+        what: "the packages as a registry gets them, with the oldest Rust that they claim; the static program compiles",
+        budget_minutes: Some(3),
     },
     Tier {
         name: "book",
@@ -330,15 +330,26 @@ fn packages(install: bool) -> Result<Vec<Step>> {
     let rust = package::rust_version()?;
     let mut steps = Vec::new();
     if install {
-        let mut command = Command::new("rustup");
-        command.args(["toolchain", "install", &rust, "--profile", "minimal"]);
-        steps.push(Step {
-            name: "the oldest Rust",
-            command,
-            missing: None,
-        });
+        let words = [
+            "rustup",
+            "toolchain",
+            "install",
+            &rust,
+            "--profile",
+            "minimal",
+        ];
+        steps.push(Step::program("the oldest Rust", &words));
     }
     steps.push(Step::cargo("packages", &["xtask", "package"]));
+    if install {
+        let words: Vec<&str> = dist::INSTALL.split(' ').collect();
+        steps.push(Step::program("the target of the static program", &words));
+    }
+    let words = ["check", "--package", "zonelab-cli", "--features", "parquet"];
+    let of_target = ["--target", dist::TARGET];
+    let mut check = Step::cargo("the static program", &[&words[..], &of_target].concat());
+    check.missing = (!install && !dist::has_target()).then_some(dist::INSTALL);
+    steps.push(check);
     Ok(steps)
 }
 
