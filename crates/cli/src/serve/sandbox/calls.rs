@@ -168,15 +168,16 @@ fn conditional() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::Backend
     for option in [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA] {
         allow(libc::SYS_prctl, vec![is(0, word, option as u64)?])?;
     }
-    // Whether reads and writes wait, and how much there is to read. What type a request has depends
-    // on the C library.
+    // Whether reads and writes wait, and how much there is to read.
     for request in [
         libc::FIONBIO,
         libc::FIONREAD,
         libc::TIOCGWINSZ,
         libc::TCGETS,
     ] {
-        allow(libc::SYS_ioctl, vec![is(1, word, request as u64)?])?;
+        #[expect(clippy::unnecessary_cast, reason = "with musl it is an i32")]
+        let request = request as u64;
+        allow(libc::SYS_ioctl, vec![is(1, word, request)?])?;
     }
     // Limits are read, and not set.
     allow(libc::SYS_prlimit64, vec![is(2, u64::MAX, 0)?])?;
