@@ -1,6 +1,7 @@
 //! From what was measured to rows of comparison and figures.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use crate::detail::quantiles;
 use crate::experiment::{
@@ -51,7 +52,8 @@ pub fn rows(
         .judged()
     }));
     rows.extend(statements(experiment, results));
-    for listing in &experiment.listings {
+    let listings = experiment.listings.iter();
+    for listing in listings.filter(|of| failed_at(results, &of.series, None).is_none()) {
         rows.extend(listing_rows(experiment, listing, results));
     }
     Ok(rows)
@@ -108,7 +110,7 @@ fn point_rows(
             .iter()
             .find(|informative| informative.applies(metric, &series.name, &result.x.text));
         let standing = match exception {
-            None => Standing::Judged,
+            None => standing_of(failed_at(slice::from_ref(result), &series.name, None)),
             Some(why) if why.is_input => Standing::Input(why.reason.clone()),
             Some(why) => Standing::Shown(why.reason.clone()),
         };
@@ -224,7 +226,7 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
         let standing = match (&pair.informative, &pair.counted_in) {
             (Some(why), _) => Standing::Shown(why.clone()),
             (None, Some(id)) => Standing::CountedIn(id.clone()),
-            (None, None) => Standing::Judged,
+            (None, None) => standing_of(failed_of_pair(results, pair)),
         };
         let name = match pair.throughput.as_str() {
             "mib_s" => "m_inter_by_bytes",
@@ -241,6 +243,49 @@ fn interference_rows(experiment: &Experiment, results: &[PointResult]) -> Vec<Ro
         Some(row.judged())
     };
     experiment.interference.iter().filter_map(row).collect()
+}
+
+/// The job that failed while what is judged was measured, in words: what the point was to be
+/// was not there. `x`: at this value of the axis only.
+fn failed_at(results: &[PointResult], series: &str, x: Option<&str>) -> Option<String> {
+    let is_asked =
+        |result: &&PointResult| result.series == series && x.is_none_or(|x| result.x.text == x);
+    let mut failures = results.iter().filter(is_asked).flat_map(|result| {
+        let failures = result.failures.iter();
+        failures.map(move |failure| (failure, &result.x.text))
+    });
+    let (failure, x) = failures.next()?;
+    Some(format!(
+        "job \"{}\" of \"{series}\" failed at {x}",
+        failure.job
+    ))
+}
+
+/// The same of a pair of series.
+fn failed_of_pair(results: &[PointResult], pair: &Interference) -> Option<String> {
+    let own = failed_at(results, &pair.series, None);
+    own.or_else(|| failed_at(results, &pair.isolated, None))
+}
+
+/// The same of what a statement is about.
+fn failed_of(
+    experiment: &Experiment,
+    results: &[PointResult],
+    measured: &Measured,
+) -> Option<String> {
+    match measured {
+        Measured::Metric { series, x, .. } => failed_at(results, series, Some(x)),
+        Measured::Interference { series, .. } => {
+            let mut pairs = experiment.interference.iter();
+            failed_of_pair(results, pairs.find(|pair| pair.series == *series)?)
+        }
+    }
+}
+
+fn standing_of(failed: Option<String>) -> Standing {
+    failed.map_or(Standing::Judged, |failed| {
+        Standing::Shown(format!("not judged: {failed}"))
+    })
 }
 
 /// What a statement is about; `None` if a point of it was not run.
@@ -281,7 +326,13 @@ pub fn unjudged(experiment: &Experiment, results: &[PointResult], is_whole: bool
     let interrupted = (!is_whole).then(|| "points of the experiment were not run".to_owned());
     let why = |check: &Check| {
         let own = check.unjudged.clone().or_else(|| interrupted.clone());
-        own.or_else(|| check.value.measured().into_iter().find_map(missing))
+        let measured = check.value.measured();
+        own.or_else(|| measured.iter().copied().find_map(missing))
+            .or_else(|| {
+                measured
+                    .into_iter()
+                    .find_map(|one| failed_of(experiment, results, one))
+            })
     };
     let of = |id: &Option<String>, says: &str, why: String| Unjudged {
         id: id.as_ref().unwrap_or(&experiment.id).clone(),
@@ -295,16 +346,17 @@ pub fn unjudged(experiment: &Experiment, results: &[PointResult], is_whole: bool
     let listings = listings.filter_map(|listing| {
         let not_run = || format!("\"{}\" was not run", listing.series);
         let missing = || (!was_run(&listing.series)).then(not_run);
+        let failed = || failed_at(results, &listing.series, None);
         Some(of(
             &None,
             &listing.name,
-            interrupted.clone().or_else(missing)?,
+            interrupted.clone().or_else(missing).or_else(failed)?,
         ))
     });
     checks.chain(listings).collect()
 }
 
-/// The statements whose points were run.
+/// The statements whose points were run, and no job of them failed.
 fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
     let row = |check: &Check| {
         let measured = check.value.measured();
@@ -340,8 +392,10 @@ fn statements(experiment: &Experiment, results: &[PointResult]) -> Vec<Row> {
         }
         Some(row.statement(bound).judged())
     };
+    let failed = |measured: &Measured| failed_of(experiment, results, measured).is_some();
+    let has_failed = |check: &Check| check.value.measured().into_iter().any(failed);
     let judged = experiment.checks.iter();
-    let judged = judged.filter(|check| check.unjudged.is_none());
+    let judged = judged.filter(|check| check.unjudged.is_none() && !has_failed(check));
     judged.filter_map(row).collect()
 }
 

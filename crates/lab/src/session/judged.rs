@@ -13,9 +13,6 @@ use crate::run::PointResult;
 /// [`alter`]: alters
 pub const ALTERED: &str = "settings or conditions differ from the file's";
 
-/// Why statements of a user are not judged.
-const FAILED: &str = "a job ended by a failure";
-
 /// Whether a setting (`key=value`) makes results others than those that were published: to
 /// run points more often makes them better known.
 #[must_use]
@@ -85,13 +82,7 @@ impl Judged {
         for one in all {
             let is_whole = one.results.len() == one.points;
             if is_whole {
-                let of_one = compare::rows(one.experiment, one.results, references)?;
-                let failed = one.results.iter().any(|result| !result.failures.is_empty());
-                let states_nothing = |row: &Row| is_own && failed && row.is_statement();
-                rows.extend(of_one.into_iter().map(|row| match states_nothing(&row) {
-                    true => row.shown(FAILED),
-                    false => row,
-                }));
+                rows.extend(compare::rows(one.experiment, one.results, references)?);
             }
             if is_own || shown.is_none() {
                 unjudged.extend(compare::unjudged(one.experiment, one.results, is_whole));
