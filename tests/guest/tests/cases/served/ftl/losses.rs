@@ -8,7 +8,9 @@
 use anyhow::{Context, Result, bail, ensure};
 use zonelab_guest_tests::Guest;
 
-use super::{EXT4, LIMIT, REPLACED, System, XFS, few_zones, kept, of_pass, replacing};
+use super::{
+    EXT4, LIMIT, REPLACED, System, TRIES, XFS, few_zones, kept, of_pass, replacing, set_tries,
+};
 use crate::ServedCase;
 use crate::killed::{IGNORE_SIGPIPE, PATIENCE, StoreFile};
 use crate::served::Served;
@@ -228,6 +230,7 @@ fn synchronous_writes_under_collection(guest: &mut Guest) -> Result<()> {
         &fio(1, "--ioengine=libaio --iodepth=8 --do_verify=0"),
     )?;
     let size = bench.served.metric("zonelab_ftl_size_bytes")?;
+    set_tries(guest, u8::MAX)?;
     for (pass, loss) in (2..).zip([Loss::Power, Loss::Server, Loss::Power]) {
         let written = bench.served.metric(HOST_BYTES)?;
         let synchronous = fio(pass, "--ioengine=psync --sync=1 --do_verify=0");
@@ -246,6 +249,7 @@ fn synchronous_writes_under_collection(guest: &mut Guest) -> Result<()> {
         let found = guest.ok_for(LIMIT, &fio(pass, "--verify_only"));
         found.with_context(|| format!("{loss:?}"))?;
     }
+    set_tries(guest, TRIES)?;
     bench.served.disconnect(guest)
 }
 
